@@ -62,9 +62,7 @@ def events_of(model: RandomModel, updates: Sequence[Update], to: Sequence[str] =
 
 
 def threads() -> list[str]:
-    """The threads of translators: a test of a server whose disk hangs may have left one of its folder."""
-    names = [each.name for each in threading.enumerate()]
-    return [name for name in names if name.startswith("redraft") and name != "redraft-transcripts"]
+    return [each.name for each in threading.enumerate() if each.name.startswith("redraft")]
 
 
 def test_captions_are_those_of_a_translator() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import pytest
 
 from redraft import deadlines
 from redraft.captions.events import Caption
-from redraft.protocol import public_name
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.folder import Folder, SessionFile
@@ -122,33 +121,49 @@ def test_folder_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capl
     folder.close()
 
 
-def test_close_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def hold(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """The disk hangs until this is set."""
+    goes_on, write = threading.Event(), SessionFile.write
+
+    def wait(file: SessionFile, path: Path, keys: dict[Key | None, None]) -> None:
+        assert goes_on.wait(SECONDS * 3)
+        write(file, path, keys)
+
+    monkeypatch.setattr(SessionFile, "write", wait)
+    yield goes_on
+    goes_on.set()
+    eventually(lambda: "redraft-transcripts" not in [each.name for each in threading.enumerate()])
+
+
+def test_close_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
     monkeypatch.setattr(deadlines, "DISK", 0.2)
-    os.mkfifo(tmp_path / "1.jsonl")
     folder = Folder(tmp_path)
     end(talk(folder), ("1", "de"))
     began = time.monotonic()
     folder.close()
     assert time.monotonic() - began < SECONDS
     assert folder.late > 0
-    os.close(os.open(tmp_path / "1.jsonl", os.O_RDWR))  # ends the thread
+    hold.set()  # it is still written, unless the process has ended
+    settled(folder)
+    assert rows(tmp_path) == [(("1", "de"), "1: wir")]
 
 
-def test_disk_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other sessions go on, and so does this one; its owner is told, and the server can be stopped."""
+def test_disk_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """Captions go on, their owner is told, and the server can be stopped; the file has all of them afterwards."""
     monkeypatch.setattr(deadlines, "DISK", 0.3)
-    token = "A" * 40
-    os.mkfifo(pipe := tmp_path / f"x{public_name(token)}.jsonl")
-    with running(transcripts=tmp_path) as server:
-        with server.socket() as hanging, server.socket() as other:
-            hanging.start(token=token)
-            other.start()
-            for socket in (hanging, other):
-                for utterance, text in (("1", "we saw"), ("2", "her duck")):
-                    say(socket, text, utterance=utterance)
-                    assert finals(socket.until("final")) == [(utterance, "de", expected(text))]
-            assert hanging.until("error")[-1]["code"] == "transcript"
-            assert server.ask("/health").status == 200
-            assert "redraft_unwritten_seconds 0.0\n" not in server.ask("/metrics").text
-        # Who reads the pipe at the end lets the thread go.
-        os.close(os.open(pipe, os.O_RDWR))
+    said = [("1", "we saw"), ("2", "her duck")]
+    with running(transcripts=tmp_path) as server, server.socket() as socket:
+        socket.start()
+        for utterance, text in said:
+            say(socket, text, utterance=utterance)
+            assert finals(socket.until("final")) == [(utterance, "de", expected(text))]
+        assert socket.until("error")[-1]["code"] == "transcript"
+        assert server.ask("/health").status == 200
+        assert "redraft_unwritten_seconds 0.0\n" not in server.ask("/metrics").text
+    hold.set()
+    settled(server.hub.folder)
+    (file,) = tmp_path.iterdir()
+    lines = map(json.loads, file.read_text("utf-8").splitlines())
+    german = [(each["utterance"], each["text"]) for each in lines if each["language"] == "de"]
+    assert german == [(utterance, expected(text)) for utterance, text in said]
