@@ -21,6 +21,8 @@ from redraft.captions.formats.write import Writer
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)
+#: For captions that must arrive, on a busy machine too.
+PATIENT = Backoff(0.01, 0.02, 30.0)
 
 
 class Kept(Writer):
@@ -138,7 +140,7 @@ def test_retried_captions() -> None:
     captions = Captions()
     captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer denies it
     with serving(captions) as url:
-        kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"))
+        kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"), patience=PATIENT)
     assert captions.got == {1: "eins\n", 2: "zwei\n", 3: "drei\n"}
     assert [seq for seq, _ in captions.asked] == [1, 1, 1, 2, 2, 3]
     assert not any(isinstance(event, Failure) for event in kept.events)
