@@ -62,6 +62,14 @@ AUDIO = 15.0
 #: A drain waits for one without progress, and its process must end after its last message.
 RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
 
+#: A server that recognises is pinged this often, must answer that, and must send the rest of a text.
+RECOGNISER_PING, RECOGNISER_PONG, RECOGNISER_ANSWERS = 5.0, 15.0, 30.0
+
+# Captions that are pushed to a service
+
+#: It must answer, at least so long is waited for it; at the end, what waits must be sent.
+PUSH, PUSH_LEAST, PUSHED = 5.0, 1.0, 15.0
+
 # Logs, when the process ends
 
 #: What is written to the logs, which nobody may read.
@@ -72,4 +80,4 @@ LOGS = 0.3
 #: Signals that come together are one: `timeout`, for example, sends its signal to a process and its group.
 TOGETHER = 0.1
 #: What ends a process may take so long after the drain, and after a second signal.
-AFTER_DRAIN, AT_ONCE = 10.0, 0.5
+AFTER_DRAIN, AT_ONCE = 10.0, 0.3

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from redraft import deadlines
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
@@ -149,7 +150,7 @@ def test_nonsense_is_one_failure(nonsense: str) -> None:
 
 
 def test_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "ANSWER", 0.1)
+    monkeypatch.setattr(deadlines, "RECOGNISER_ANSWERS", 0.1)
 
     def mute(socket: Any) -> None:
         for _ in socket:
@@ -163,7 +164,7 @@ def test_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_server_that_hangs_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the end was asked for, a server that does not even answer a ping is not waited for as long as others."""
-    monkeypatch.setattr(servers, "LAST", 0.1)
+    monkeypatch.setattr(deadlines, "LAST", 0.1)
     monkeypatch.setattr(servers, "_ASKED", 0.05)
     monkeypatch.setattr(servers.Server, "ping", lambda _: threading.Event())
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from redraft import deadlines
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import Item
@@ -27,13 +28,8 @@ from redraft.speech.recogniser import Hypothesis, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
-#: Timeout in seconds for the next message of a server that should finish, and of one that is to end and does not answer
-#: a ping.
-ANSWER, LAST = 30.0, 3.0
 #: Seconds after which a receiver that waits for a message checks whether it is to end.
 _ASKED = 0.5
-#: Seconds between two pings, and without an answer to one after which a server counts as gone.
-_PING, _PONG = 5.0, 15.0
 #: The library logs a traceback for each connection that misses pings.
 _SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
 
@@ -84,10 +80,10 @@ class Server:
             made = connect(
                 self.url,
                 max_queue=None,
-                open_timeout=5,
-                close_timeout=1,
-                ping_interval=_PING,
-                ping_timeout=_PONG,
+                open_timeout=deadlines.OPENED,
+                close_timeout=deadlines.GOODBYE,
+                ping_interval=deadlines.RECOGNISER_PING,
+                ping_timeout=deadlines.RECOGNISER_PONG,
                 logger=_SILENT,
                 proxy=None if is_local(self.url) else True,
             )
@@ -216,7 +212,8 @@ class ServerRecogniser:
                 yield from self._server.receive(_ASKED)
                 latest = time.monotonic()
             except TimeoutError:
-                limit = LAST if self._server.hurried.is_set() and not answered.is_set() else ANSWER
+                away = self._server.hurried.is_set() and not answered.is_set()
+                limit = deadlines.LAST if away else deadlines.RECOGNISER_ANSWERS
                 if time.monotonic() - latest > limit:
                     yield Failure(f"{self._server.url} has not ended the audio's last utterance within {limit:g} s")
                     return

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from redraft import deadlines
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats import push as push_module
 from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
 from redraft.captions.formats.write import Writer
 from redraft.errors import OptionError
@@ -189,12 +189,22 @@ def test_redirects(status: int) -> None:
 
 def test_service_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits behind a caption grows old with it."""
-    monkeypatch.setattr(push_module, "_LEAST", 0.05)
+    monkeypatch.setattr(deadlines, "PUSH_LEAST", 0.05)
     with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:  # never answers
         url = f"http://127.0.0.1:{server.server_address[1]}/cc"
         began = time.monotonic()
         kept = push(f"youtube:{url}", *(final(f"{number}") for number in range(20)))
     assert len(failures(kept)) == 20 and time.monotonic() - began < 20 * 0.2
+
+
+def test_end_while_service_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has not been sent after a while is reported, not waited for."""
+    monkeypatch.setattr(deadlines, "PUSHED", 0.2)
+    monkeypatch.setattr(deadlines, "PUSH_LEAST", 0.1)
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:  # never answers
+        kept = push(f"youtube:http://127.0.0.1:{server.server_address[1]}/cc", *map(final, map(str, range(100))))
+    unsent = [message for message in failures(kept) if message.startswith("a caption was not sent")]
+    assert len(failures(kept)) == 100 and len(unsent) > 50
 
 
 def test_answers_that_are_not_http() -> None:

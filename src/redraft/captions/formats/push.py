@@ -27,6 +27,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 import langcodes
 
+from redraft import deadlines
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
@@ -39,8 +40,6 @@ from redraft.proxies import address_parts, is_local
 _USEFUL = 10.0
 #: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
-#: Seconds for an answer, and the least of them for a caption that has waited.
-_TIMEOUT, _LEAST = 5.0, 1.0
 #: Seconds between two checks whether captions are still held back.
 _LOOK = 0.1
 #: Client errors after which the same request may succeed later; all others are final.
@@ -80,7 +79,7 @@ class CaptionService:
             return 1
         url = urlunsplit(self._url._replace(path=self._url.path.rstrip("/") + "/seq"))
         try:
-            with self._opener.open(url, timeout=_TIMEOUT) as answer:
+            with self._opener.open(url, timeout=deadlines.PUSH) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
         except (OSError, HTTPException, ValueError):  # the answer is optional
             return 1
@@ -219,7 +218,9 @@ class PushWriter(Writer):
         """Send the queue, except for captions that are still held back, then close the other writer."""
         self._queue.put(None)
         self._closing.set()
-        self._thread.join()
+        self._thread.join(deadlines.PUSHED)
+        self._dropping.set()
+        self._thread.join(2 * deadlines.PUSH)
         self.writer.close()
 
     def _run(self) -> None:
@@ -264,7 +265,7 @@ class PushWriter(Writer):
         """Send a caption until ``latest`` by the monotonic clock, once at least; raises what has gone wrong then."""
         for wait in chain(self._patience.waits(), [None]):
             try:
-                self._service.send(request, min(_TIMEOUT, max(_LEAST, latest - time.monotonic())))
+                self._service.send(request, min(deadlines.PUSH, max(deadlines.PUSH_LEAST, latest - time.monotonic())))
                 return
             except (OSError, HTTPException):
                 if wait is None or time.monotonic() + wait > latest or self._dropping.wait(wait):
