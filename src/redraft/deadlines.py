@@ -80,4 +80,4 @@ LOGS = 0.3
 #: Signals that come together are one: `timeout`, for example, sends its signal to a process and its group.
 TOGETHER = 0.1
 #: What ends a process may take so long after the drain, and after a second signal.
-AFTER_DRAIN, AT_ONCE = 10.0, 0.5
+AFTER_DRAIN, AT_ONCE = 10.0, 0.3
