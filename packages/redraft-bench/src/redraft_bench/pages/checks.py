@@ -352,8 +352,7 @@ CHECKS = (
         "processor time of one thread that it took here, and partial updates that arrive meanwhile are passed over. "
         "*Answers* are captions, with their lag behind the update. *First shown* and *for good* are the lags of words "
         "behind the voice, and *retracted* is words a minute. LocalAgreement is the "
-        "[setting](../calm.md#other-settings) of `redraft`. The rows of `redraft` are without the search for better "
-        "final captions (`search=0`).",
+        "[setting](../calm.md#other-settings) of `redraft`.",
         language_models.kept_up,
     ),
     Check(

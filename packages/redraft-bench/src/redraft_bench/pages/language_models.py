@@ -27,9 +27,9 @@ FILES = {"gemma": "gemma-3-270m", "qwen-0.5b": "qwen2.5-coder-0.5b", "qwen-1.5b"
 REMARK = (
     "The models, as downloaded, in Q4_K_M, translate through their chat template (Gemma by three examples, with "
     "`--prompt`). Each update of a sentence of Flores-200 adds three words; a talk has the updates of its recogniser. "
-    "Times are processor times of one thread for whole updates, nearly all of it passes, with other programs running; "
-    "the rows below are of an earlier program, whose `redraft` is today's with `search=0`: no search for better final "
-    "captions. Figures are means of German, Chinese and Japanese."
+    "Times are processor times of one thread for whole updates, nearly all of it passes, with other programs running. "
+    "Those of `redraft` include the search for better final captions, which `--option search=0` turns off. Figures are "
+    "means of German, Chinese and Japanese."
 )
 #: The methods of the overview.
 COMPARED = ("ar", "local-agreement", "ssbd", "redraft")
@@ -121,7 +121,7 @@ def larger(rows: Sequence[Row]) -> str:
         share = span([1 / row["cpu_speedup"] for row in found if row["data"] == data], ".0%")
         shares.append(f"{share}{'' if shares else of} on {TEXTS[data]}")
     names = listed([NAMES[model] for model in models(found)])
-    return f"With {names} and `--option search=0`, an update takes {listed(shares)}; short sentences save less."
+    return f"With {names}, an update takes {listed(shares)}; short sentences save less."
 
 
 def kept_up(rows: Sequence[Row]) -> str:
