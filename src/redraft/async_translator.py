@@ -219,7 +219,7 @@ class AsyncTranslator:
         self._finish()
 
     def _rest(self, update: Update, languages: Sequence[str]) -> None:
-        self._pending.add_rest(update, languages)
+        self._pending.add(update, languages, rest=True)
         if self._engine is not None:
             self._engine.submit([*self._lanes.values()], update, rest=True)
 

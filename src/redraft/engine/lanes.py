@@ -6,11 +6,11 @@ one when that saves passes.  Final updates are never dropped.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
+from redraft.captions.newest import Newest
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
 from redraft.decoding.cost import CostCurve
@@ -18,7 +18,7 @@ from redraft.decoding.drive import Searching, resumed
 from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Waiting:
     """A queued update, with the time in seconds (engine's clock) from which the lag of its oldest words counts.
 
@@ -30,6 +30,11 @@ class Waiting:
     since: float
     rest: bool = False
     late: bool = False
+
+    @property
+    def name(self) -> Hashable:
+        """What it waits under: the rest does not replace an update that waits, but the next update replaces both."""
+        return (self.update.utterance, "rest") if self.rest else self.update.utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,6 @@ class Running:
     search: Searching = field(default_factory=Searching)
 
 
-def _key(update: Update, rest: bool = False) -> Hashable:
-    """Return the place of an update among those that wait: its own if it is final, otherwise that of its utterance."""
-    return object() if update.final and not rest else (update.utterance, rest)
-
-
 class Lane:
     """The scheduler's unit of work.
 
@@ -89,8 +89,7 @@ class Lane:
         self.turn = 0
         self.coalesced = self.abandoned = 0
         self._answered = answered
-        #: In order, by `_key`.
-        self._waiting: OrderedDict[Hashable, Waiting] = OrderedDict()
+        self._waiting = Newest[Waiting]()
         #: The update being translated.
         self.running: Running | None = None
 
@@ -106,19 +105,18 @@ class Lane:
         being translated is cancelled if that saves passes.
         """
         if rest:
-            self._waiting.pop(key := _key(update, rest=True), None)
-            self._waiting[key] = Waiting(update, now, rest)
+            waiting = Waiting(update, now, rest)
+            self._waiting.put(waiting, waiting.name, final=False)
             return
-        since, late = now, not self.idle
-        for key in ((update.utterance, False), (update.utterance, True)):
-            if older := self._waiting.pop(key, None):
-                since = min(since, older.since)
-                self.coalesced += 1
+        waiting = Waiting(update, now, late=not self.idle)
+        replaced = [self._waiting.pop(replace(waiting, rest=True).name, None)]
+        replaced.append(self._waiting.put(waiting, waiting.name, final=update.final))
+        self.coalesced += len(replaced) - replaced.count(None)
         if abandon and self.running and update.overtakes(self.running.waiting.update) and self._pays():
-            since = min(since, self.running.waiting.since)
+            replaced.append(self.running.waiting)
             self._give_up()
             self.abandoned += 1
-        self._waiting[_key(update)] = Waiting(update, since, late=late)
+        waiting.since = min([now, *(older.since for older in replaced if older)])
 
     def _pays(self) -> bool:
         """Whether cancelling the current update in favour of a newer one saves passes.
@@ -142,13 +140,12 @@ class Lane:
         if self.running:
             again = self.running.waiting
             self._give_up()
-            key = _key(again.update, again.rest)
-            if newer := self._waiting.get(key):
-                self._waiting[key] = replace(newer, since=min(newer.since, again.since))
+            if newer := self._waiting.get(again.name):
+                newer.since = min(newer.since, again.since)
                 self.coalesced += 1
             else:
-                self._waiting[key] = again
-                self._waiting.move_to_end(key, last=False)
+                self._waiting.put(again, again.name, final=again.update.final)
+                self._waiting.move_to_end(next(reversed(self._waiting)), last=False)
         self.state = self.translation.remember(self.state, source, translation, language)
 
     def begin(self, now: float) -> None:
@@ -161,7 +158,7 @@ class Lane:
         if not waiting.rest and (left := state.left_by(waiting.update)):
             waiting = Waiting(left, waiting.since, rest=True, late=True)
         else:
-            self._waiting.popitem(last=False)
+            self._waiting.take()
         asking = translation.rest(state) if waiting.rest else translation.translate(state, waiting.update)
         self.running = Running(waiting, asking)
         self._send(self.running, None, now)

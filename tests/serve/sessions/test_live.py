@@ -67,7 +67,7 @@ def test_end_at_the_highest_seq() -> None:
     live = offline()
     assert process(protocol.UpdateMessage("1", 2**53, "we saw"), live) is None
     assert process(protocol.End(), live) is None
-    assert live.ended and ("1", "de") in live.pending._updates
+    assert live.ended and ("1", "de", False) in live.pending._unanswered
 
 
 def test_refused_post_not_counted() -> None:
@@ -102,7 +102,7 @@ def test_partly_restored() -> None:
     update = Update("1", 5, "there already", final=True)
     live.accept(update)
     engine.submit.assert_called_once_with([live.lanes["ja"]], update, None, rest=False)
-    assert list(live.pending._updates) == [("1", "ja")]
+    assert list(live.pending._unanswered) == [("1", "ja", False)]
 
 
 def test_shared_file(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ class LiveSession:
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
         """Show the rest of the translations of an unfinished utterance."""
-        self.pending.add_rest(update, languages)
+        self.pending.add(update, languages, rest=True)
         self._submit(update, languages, rest=True)
 
     def _check_open(self) -> None:
