@@ -198,8 +198,7 @@ class AsyncTranslator:
         if self._translator is None or self._engine is None or self._ended:
             raise InputError("send updates in the block, and before `end`")
         try:
-            update = self._translator.spoken.named(update)
-            self._order.accept(update)
+            update = self._order.accept(self._translator.spoken.named(update))
         except InputError as error:
             self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))
             return

@@ -166,8 +166,7 @@ class Translator:
             try:
                 if not self.slots:
                     raise InputError("the translator is closed")
-                update = self.spoken.named(update)
-                self._order.accept(update)
+                update = self._order.accept(self.spoken.named(update))
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
             before = self._rest(update) if any(each.left_by(update) for each in self.states.values()) else []

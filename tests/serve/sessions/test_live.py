@@ -17,7 +17,7 @@ from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.pending import MOST_PENDING
+from redraft.engine.pending import MOST_PENDING, Silence
 from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http.sockets import Incoming, _parse
@@ -56,11 +56,13 @@ def test_same_seq_final() -> None:
 
 def test_start_without_first_updates() -> None:
     """Subtitles begin with the words, though the first updates never came; other updates of it change nothing."""
-    live = offline()
+    live, engine = offline(), mock.Mock(Engine)
+    live.engine, live.lanes = engine, {"de": mock.Mock(Lane)}
+    live._silence = mock.Mock(Silence)
     live.accept(Update("1", 7, "we saw", time=5.0, start=2.0))
     live.accept(Update("1", 8, "we saw her", time=6.0, start=3.0))
     live.accept(Update("2", 0, "and", time=9.0))
-    assert [live.transcript.utterances[each].begun for each in "12"] == [2.0, 9.0]
+    assert [call.args[1].start for call in engine.submit.call_args_list] == [2.0, 2.0, 9.0]
 
 
 def test_end_at_the_highest_seq() -> None:
