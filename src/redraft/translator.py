@@ -23,14 +23,13 @@ from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.request import Request
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
 from redraft.captions.state import START, State
 from redraft.captions.style import Style
-from redraft.captions.templates import TEMPLATES, choose_template
+from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
