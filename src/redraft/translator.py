@@ -137,7 +137,7 @@ class Translator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models(chosen, os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
+            backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
             made = cls(
                 backend,
                 to,
