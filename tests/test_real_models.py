@@ -15,7 +15,7 @@ from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score
 from redraft.engine.chat import chat_of
 from redraft.engine.once import Task
-from redraft.engine.slots import Ids
+from redraft.engine.work import Ids
 from redraft.errors import MissingExtra
 from redraft.translator import vocabulary_of
 from redraft_bench.scripts.real_models import example_prompt, gemma, smollm2

@@ -198,8 +198,7 @@ class AsyncTranslator:
         if self._translator is None or self._engine is None or self._ended:
             raise InputError("send updates in the block, and before `end`")
         try:
-            update = self._translator.spoken.named(update)
-            self._order.accept(update)
+            update = self._order.accept(self._translator.spoken.named(update))
         except InputError as error:
             self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))
             return
@@ -219,7 +218,7 @@ class AsyncTranslator:
         self._finish()
 
     def _rest(self, update: Update, languages: Sequence[str]) -> None:
-        self._pending.add_rest(update, languages)
+        self._pending.add(update, languages, rest=True)
         if self._engine is not None:
             self._engine.submit([*self._lanes.values()], update, rest=True)
 

@@ -102,7 +102,7 @@ class Generator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models(chosen, os.fspath(model), small, engine, 1, owned)
+            backend, drafting = open_models([chosen], os.fspath(model), small, engine, 1, owned)
             made = cls(backend, chosen, options, small=drafting, raw=raw)
             owned.push(made._closing)
             made._closing = owned.pop_all()

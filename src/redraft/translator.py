@@ -23,14 +23,13 @@ from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.request import Request
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
 from redraft.captions.state import START, State
 from redraft.captions.style import Style
-from redraft.captions.templates import TEMPLATES, choose_template
+from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
@@ -138,7 +137,7 @@ class Translator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models(chosen, os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
+            backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
             made = cls(
                 backend,
                 to,
@@ -166,8 +165,7 @@ class Translator:
             try:
                 if not self.slots:
                     raise InputError("the translator is closed")
-                update = self.spoken.named(update)
-                self._order.accept(update)
+                update = self._order.accept(self.spoken.named(update))
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
             before = self._rest(update) if any(each.left_by(update) for each in self.states.values()) else []

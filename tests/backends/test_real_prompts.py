@@ -14,7 +14,7 @@ from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
-from redraft.captions.request import Request
+from redraft.captions.templates import Request
 from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE
 from tests.real_tokenizers import FAMILIES, vocabulary
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions import coverage
+from redraft.captions import published
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
-from redraft.captions.request import Request
-from redraft.captions.templates import choose_template
+from redraft.captions.templates import Request, choose_template
 from redraft.errors import ModelError, OptionError
 from redraft.models.hub import CATALOGUE
 
@@ -159,7 +158,7 @@ def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
 
 def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prompter = Prompter.for_model(HY_MT2, parse_language("en"), parse_language("de"))
-    monkeypatch.setattr(coverage, "closest", None)  # it takes milliseconds
+    monkeypatch.setattr(published, "closest", None)  # it takes milliseconds
     assert prompter.segments(PLAIN)
 
 
@@ -237,7 +236,7 @@ def test_language_outside_is_warned_of(
 
 
 def test_every_model_of_the_table_is_in_the_catalogue() -> None:
-    assert set(coverage.COVERED) <= set(CATALOGUE)
+    assert set(published.COVERED) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])

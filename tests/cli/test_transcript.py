@@ -21,8 +21,8 @@ def file(tmp_path: Path) -> Path:
     broadcast = Broadcast(("de", "ja"))
     folder, kept = Folder(tmp_path), SessionFile("hall-1", broadcast.transcript)
     for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
-        broadcast.transcript.begin(str(number), 4 * number - 2.5)
-        caption = Caption(str(number), 0, tag, text, final=True, time=float(4 * number), source="We saw.")
+        time = 4.0 * number
+        caption = Caption(str(number), 0, tag, text, final=True, time=time, start=time - 2.5, source="We saw.")
         broadcast.final(caption, 0.0)
         folder.add(kept, (caption.utterance, tag))
     folder.close()

@@ -21,9 +21,10 @@ from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
-from redraft.engine.lanes import Lane, Running, Waiting
+from redraft.engine.lanes import Lane, Waiting
 from redraft.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
 from redraft.engine.slots import SlotPool
+from redraft.engine.work import Work
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
 from redraft.translator import prompt_encoder
@@ -216,7 +217,7 @@ def test_queue_as_a_list(offered: list[tuple[str, str]]) -> None:
             if queued and not lane.running:
                 begun = next(iter(lane._waiting.values()))
                 assert (begun.update, begun.since, begun.rest) == queued.pop(0)
-                lane.begin(time)
+                lane.begin((), time)
             continue
         update, since = Update(name, time, "we saw", kind == "final"), float(time)
         if kind == "rest":
@@ -253,17 +254,17 @@ def test_remembering_keeps_the_newest() -> None:
     for update in (Update("u", 1, "we saw"), Update("u", 2, "we saw her"), Update("v", 1, "it", final=True)):
         lane.offer(update, float(update.seq), abandon=False)
         if not lane.running:
-            lane.begin(3.0)
+            lane.begin((), 3.0)
     lane.remember("there", "there")
     assert [(each.update.seq, each.since) for each in lane._waiting.values()] == [(2, 1.0), (1, 1.0)]
-    assert lane.running is None and lane.coalesced == 1
+    assert not lane.running and lane.coalesced == 1
 
 
 def test_remembering_keeps_the_order() -> None:
     """The rest of a translation is shown after the update that it is the rest of."""
     (lane,) = Rig(CachedModel(6)).lanes(method="ar")
     first, second = Update("u", 1, "we saw"), Update("u", 2, "we saw her")
-    lane.running = Running(Waiting(first, 1.0, rest=True), lane.translation.rest(lane.state))
+    lane.current, lane._asking = Waiting(first, 1.0, rest=True), lane.translation.rest(lane.state)
     lane.offer(second, 2.0, abandon=False)
     lane.offer(second, 3.0, rest=True)
     lane.remember("there", "there")
@@ -525,16 +526,16 @@ def test_adjacent_slots() -> None:
     model = CachedModel(slots=8)
     pool = SlotPool({TARGET: model}, open_slots({TARGET: model}, 8))
 
-    def number(owner: Any) -> int:
+    def number(owner: Work) -> int:
         slot = pool.take(owner)
         assert slot is not None
         return slot.numbers[TARGET]
 
-    assert [number(owner) for owner in "abcde"] == [0, 1, 2, 3, 4]
-    ended: Any = "bda"
-    for owner in ended:
-        pool.give_back(owner)
-    assert [number(owner) for owner in "fghi"] == [0, 1, 3, 5]
+    owners = [Work() for _ in range(9)]
+    assert [number(owner) for owner in owners[:5]] == [0, 1, 2, 3, 4]
+    for place in (1, 3, 0):
+        pool.give_back(owners[place])
+    assert [number(owner) for owner in owners[5:]] == [0, 1, 3, 5]
 
 
 def test_too_few_slots() -> None:

@@ -175,7 +175,7 @@ def test_lanes_of_the_method_beam_take_turns() -> None:
     passes = dict.fromkeys(lanes, 0)
     while rig.scheduler.step():
         for lane in lanes:
-            passes[lane] = max(passes[lane], lane.running.passes if lane.running else 0)
+            passes[lane] = max(passes[lane], lane.passes if lane.running else 0)
         running = [passes[lane] for lane in lanes if lane.running]
         assert not running or max(running) - min(running) <= 1
     assert min(passes.values()) > 1

@@ -49,7 +49,7 @@ well_made = st.one_of(
             "finals": st.lists(
                 st.fixed_dictionaries(
                     {"type": st.just("final"), "utterance": names, "seq": st.integers(0, 9), "text": texts},
-                    optional={"language": st.sampled_from(["de", "fr"]), "begun": st.floats(0, 9)},
+                    optional={"language": st.sampled_from(["de", "fr"]), "start": st.floats(0, 9)},
                 ),
                 max_size=2,
             ),

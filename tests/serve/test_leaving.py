@@ -82,7 +82,7 @@ def test_back_while_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
             session = server.hub.owned(token)
             say(socket, "we saw", final=False)
             socket.until("partial")
-            session.pending.add_rest(Update("another", 0, "", final=False), ["de"])  # never answered
+            session.pending.add(Update("another", 0, "", final=False), ["de"], rest=True)  # never answered
         eventually(lambda: session.left is not None and not session.done)
         with server.socket() as socket:
             assert socket.start("de", method="ar", token=token)["resumed"] is False

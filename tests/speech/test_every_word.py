@@ -171,7 +171,7 @@ def check(items: Iterable[Item], talk: Talk, seed: int) -> None:
         order.accept(item)
         if item.final:
             made.append(item.text)
-    assert all(final for _, final in order._last.values()), seed
+    assert all(final for _, final, _ in order._last.values()), seed
     assert plain("".join(made)) == plain("".join(talk.words)), seed
 
 

@@ -269,7 +269,7 @@ def check_order(items: Iterable[object]) -> None:
         order.accept(item)
         assert item.utterance == current or int(item.utterance) == int(current or 0) + 1
         current = item.utterance
-    assert all(final for _, final in order._last.values())
+    assert all(final for _, final, _ in order._last.values())
 
 
 def check_cuts(items: Sequence[object]) -> None:

@@ -158,15 +158,20 @@ def on_transformers(name: str) -> bool:
     return name.startswith(HF_PREFIX) or (not is_remote(name) and _folder(name) is not None)
 
 
-def open_model(name: str, options: LlamaOptions = LLAMA) -> LlamaCpp:
-    """Load a model by name or path on llama.cpp.
+def gguf_file(name: str) -> Path:
+    """Return the file of a model for llama.cpp.
 
     Raises:
-        ModelError: the model does not exist, its file is invalid, or it is a transformers model.
+        ModelError: the model does not exist, or it is a transformers model.
     """
     if on_transformers(name):
         raise ModelError(f"model {name!r} is for transformers, but one for llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}")
-    return LlamaCpp(resolve(name), options)
+    return resolve(name)
+
+
+def open_model(name: str, options: LlamaOptions = LLAMA) -> LlamaCpp:
+    """Load a model by name or path on llama.cpp.  Raises as `gguf_file`, and `ModelError` if its file is invalid."""
+    return LlamaCpp(gguf_file(name), options)
 
 
 def default_contexts(name: str, engine: Mapping[str, Value] = NOTHING) -> int:
@@ -290,20 +295,21 @@ def _folder(name: str) -> Path | None:
 
 
 def open_models(
-    method: Method,
+    methods: Sequence[Method],
     model: str,
     draft_model: str | None,
     engine: Mapping[str, Value],
     slots: int,
     stack: ExitStack,
 ) -> tuple[Backend, Backend | None]:
-    """Open the target model and, if the method needs one, the draft model.
+    """Open the target model and, if one of the methods needs it, the draft model.
 
     Args:
+        methods: the methods for which they are used.
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
         engine: options of the engine; those that the draft model's backend lacks are for the target only.
-        slots: number of independent sequences.
+        slots: number of independent sequences, over all methods.
         stack: closes what is opened here.
 
     Raises:
@@ -312,14 +318,14 @@ def open_models(
         OptionError: an option of the engine is unknown, has an invalid value, or is not for the target's backend.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
-    wanted = method.draft_model is DraftModel.SMALL
+    wanted = [method.name for method in methods if method.draft_model is DraftModel.SMALL]
     if wanted and small is None:
         raise CapabilityError(
-            f"method {method.name!r} needs a small model with the vocabulary of {model!r}; name it with --draft-model"
+            f"method {wanted[0]!r} needs a small model with the vocabulary of {model!r}; name it with --draft-model"
         )
     if draft_model is not None and not wanted:
-        raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
-    branches = BRANCHES_OF_A_TREE * slots if Capability.TREES in method.needs else 0
+        raise CapabilityError(f"method {methods[0].name!r} drafts without a small model, so leave --draft-model out")
+    branches = BRANCHES_OF_A_TREE * slots if any(Capability.TREES in method.needs for method in methods) else 0
     target = open_backend(model, engine, slots=slots, branches=branches)
     stack.callback(target.close)
     if small is None or not wanted:

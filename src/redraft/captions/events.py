@@ -10,7 +10,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypeGuard
 
 from redraft.errors import InputError
@@ -158,9 +158,10 @@ _CHECKS = tuple((each.name, each.metadata["check"], each.metadata["words"]) for 
 
 @dataclass(slots=True)
 class Order:
-    """Checks that the updates of a stream come in order; remembers the names of all utterances."""
+    """Checks that the updates of a stream come in order; remembers the names and starts of all utterances."""
 
-    _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    #: Utterance -> `seq` of its newest update, whether that is final, and `start`.
+    _last: dict[str, tuple[int, bool, float | None]] = field(default_factory=dict)
 
     def __contains__(self, utterance: str) -> bool:
         """Whether there was an update of an utterance."""
@@ -168,15 +169,15 @@ class Order:
 
     def repeats(self, update: Update) -> bool:
         """Whether an update repeats the newest one of its utterance."""
-        return self._last.get(update.utterance) == (update.seq, update.final)
+        return self._last.get(update.utterance, ())[:2] == (update.seq, update.final)
 
-    def accept(self, update: Update) -> None:
-        """Record the next update.
+    def accept(self, update: Update) -> Update:
+        """Record the next update; return it with the start of its utterance, as far as that is known.
 
         Raises:
             InputError: it is out of order.
         """
-        last, final = self._last.get(update.utterance, (-1, False))
+        last, final, start = self._last.get(update.utterance, (-1, False, None))
         name = reprlib.repr(update.utterance)
         if final:
             raise InputError(f"utterance {name} is final already: a new utterance needs a new name")
@@ -185,7 +186,9 @@ class Order:
             raise InputError(
                 f"seq of utterance {name} must be greater than its last one, {reprlib.repr(last)}, not {found}"
             )
-        self._last[update.utterance] = update.seq, update.final
+        start = update.begun if start is None else start
+        self._last[update.utterance] = update.seq, update.final, start
+        return replace(update, start=start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ class Caption:
         speaker: who is speaking; None if unknown.
         source_language: BCP 47 tag of the language of ``source``; None if the stream has one source language, and the
             update does not name it.
+        start: when the utterance began, on the clock of ``time``; None if unknown.
     """
 
     utterance: str = field(metadata=_UTTERANCE)
@@ -221,6 +225,7 @@ class Caption:
     )
     speaker: str | None = field(default=None, metadata=_SPEAKER)
     source_language: str | None = field(default=None, metadata=_SPOKEN)
+    start: float | None = field(default=None, metadata={**_TIME, "description": "when the utterance began"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,7 @@ from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.fields import filled
 from redraft.captions.languages import Language
 from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.request import Request
-from redraft.captions.templates import END_MARK, TEMPLATES, Layout, Template, choose_template
+from redraft.captions.templates import END_MARK, TEMPLATES, Layout, Request, Template, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 

@@ -17,17 +17,13 @@ import jinja2
 from jinja2 import meta
 
 from redraft.captions.chat import ChatTemplate
-from redraft.captions.coverage import supported_tag, warn_outside
 from redraft.captions.fields import continued
 from redraft.captions.languages import Language, parse_language
 from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.published import LANGUAGES, PUBLISHED
-from redraft.captions.request import Request
+from redraft.captions.published import LANGUAGES, PUBLISHED, supported_tag, warn_outside
 from redraft.errors import ModelError, OptionError
 
 Metadata: TypeAlias = Mapping[str, str]
-#: Renders a prompt as one text, from a request with marks in place of texts.
-Layout: TypeAlias = Callable[[Request], str]
 
 #: Variables of a text: the source; the glossary and the earlier sentences, as pairs; the earlier sentences without
 #: translations, joined by spaces; the two languages, and those of the model that serve for them
@@ -42,6 +38,25 @@ NO_TEMPLATE = (
     "with --prompt"
 )
 _ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
+
+    Attributes:
+        source: the text to translate.
+        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        glossary: required translations as (source term, target term).
+    """
+
+    source: str
+    context: tuple[tuple[str, str], ...] = ()
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+#: Renders a prompt as one text, from a request with marks in place of texts.
+Layout: TypeAlias = Callable[[Request], str]
 
 
 @lru_cache(64)  # compiling takes milliseconds

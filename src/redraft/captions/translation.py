@@ -429,6 +429,7 @@ class Translation:
             cut=decoded.output.cut,
             speaker=update.speaker,
             source_language=update.language,
+            start=update.start,
         )
         return caption, state
 

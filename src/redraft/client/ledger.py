@@ -23,14 +23,14 @@ class Ledger:
         self.targets = targets
         self.open: dict[str, protocol.UpdateMessage] = {}
         self._unsent: dict[str, protocol.UpdateMessage] = {}
-        self._begun: dict[str, float | None] = {}
         #: (utterance, language) -> final caption, or None if there is none.
         self._ends: dict[tuple[str, str], protocol.Final | None] = {}
 
     def add(self, update: protocol.UpdateMessage) -> None:
         """Add an update to send.  Of utterances without a final update, only the most recent are kept."""
         # The server may never get the first update, since only the newest is sent again after a drop.
-        update = replace(update, start=self._begun.setdefault(update.utterance, update.begun))
+        before = self.open.get(update.utterance, update)
+        update = replace(update, start=update.begun if before.begun is None else before.begun)
         self.open[update.utterance] = self._unsent[update.utterance] = update
         for name in self._partial[:-MOST_OPEN]:
             del self.open[name]
@@ -64,15 +64,11 @@ class Ledger:
         """
         key = utterance, language
         news = key not in self._ends
-        if news:
-            begun = self._begun.get(utterance)
-            self._ends[key] = final and replace(final, begun=begun)
-        elif final and _corrected(final) > _corrected(self._ends[key]):
+        if news or (final and _corrected(final) > _corrected(self._ends[key])):
             self._ends[key] = final
         if all((utterance, each) in self._ends for each in self.targets):
             self.open.pop(utterance, None)
             self._unsent.pop(utterance, None)
-            self._begun.pop(utterance, None)
         return news
 
     def has_final(self, key: tuple[str, str]) -> bool:

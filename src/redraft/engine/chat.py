@@ -17,7 +17,7 @@ from redraft.decoding.rules.exact import Exact
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Asking
 from redraft.engine.once import Task
-from redraft.engine.slots import Ids, Wish
+from redraft.engine.work import Ids, Wish
 from redraft.errors import OptionError
 
 

@@ -6,19 +6,19 @@ one when that saves passes.  Final updates are never dropped.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from redraft.captions.events import Event, Failure, Update
+from redraft.captions.newest import Newest
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import Searching, resumed
-from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
+from redraft.decoding.types import TARGET, Rows, Tally
+from redraft.engine.work import Ids, Work
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Waiting:
     """A queued update, with the time in seconds (engine's clock) from which the lag of its oldest words counts.
 
@@ -30,6 +30,11 @@ class Waiting:
     since: float
     rest: bool = False
     late: bool = False
+
+    @property
+    def name(self) -> Hashable:
+        """What it waits under: the rest does not replace an update that waits, but the next update replaces both."""
+        return (self.update.utterance, "rest") if self.rest else self.update.utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +55,8 @@ class Answer:
     rest: bool = False
 
 
-@dataclass(slots=True)
-class Running:
-    """The update being translated: its generator, its target passes so far, and its search."""
-
-    waiting: Waiting
-    asking: Asking[Answered]
-    passes: int = 0
-    search: Searching = field(default_factory=Searching)
-
-
-def _key(update: Update, rest: bool = False) -> Hashable:
-    """Return the place of an update among those that wait: its own if it is final, otherwise that of its utterance."""
-    return object() if update.final and not rest else (update.utterance, rest)
-
-
-class Lane:
-    """The scheduler's unit of work.
+class Lane(Work):
+    """The translation of a stream into one language.
 
     Args:
         translation: how it is translated.
@@ -75,29 +65,24 @@ class Lane:
 
     Attributes:
         state: what it remembers; changes with each answer, and only then.
+        admitted: when it was added to the scheduler, in seconds of the engine's clock.
+        current: the update being translated, or that was translated last.
+        passes: number of target passes for it so far.
     """
 
+    current: Waiting
+
     def __init__(self, translation: Translation, answered: Callable[[Answer], None], state: State = START) -> None:
-        self.translation, self.state = translation, state
-        #: The request that the current update waits for; None if there is none.
-        self.score: Score | None = None
-        #: When it was admitted and when it was last in a pass (None before the first), in seconds of the engine's
-        #: clock.
-        self.admitted = 0.0
-        self.worked: float | None = None
-        #: The lane with the lowest number is served first.
-        self.turn = 0
+        super().__init__()
+        self.translation, self.state, self.admitted, self.passes = translation, state, 0.0, 0
         self.coalesced = self.abandoned = 0
         self._answered = answered
-        #: In order, by `_key`.
-        self._waiting: OrderedDict[Hashable, Waiting] = OrderedDict()
-        #: The update being translated.
-        self.running: Running | None = None
+        self._waiting = Newest[Waiting]()
 
     @property
     def idle(self) -> bool:
         """Whether no update is queued or being translated."""
-        return self.running is None and not self._waiting
+        return not self.running and not self._waiting
 
     def offer(self, update: Update, now: float, *, rest: bool = False, abandon: bool = True) -> None:
         """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
@@ -106,19 +91,18 @@ class Lane:
         being translated is cancelled if that saves passes.
         """
         if rest:
-            self._waiting.pop(key := _key(update, rest=True), None)
-            self._waiting[key] = Waiting(update, now, rest)
+            waiting = Waiting(update, now, rest)
+            self._waiting.put(waiting, waiting.name, final=False)
             return
-        since, late = now, not self.idle
-        for key in ((update.utterance, False), (update.utterance, True)):
-            if older := self._waiting.pop(key, None):
-                since = min(since, older.since)
-                self.coalesced += 1
-        if abandon and self.running and update.overtakes(self.running.waiting.update) and self._pays():
-            since = min(since, self.running.waiting.since)
-            self._give_up()
+        waiting = Waiting(update, now, late=not self.idle)
+        replaced = [self._waiting.pop(replace(waiting, rest=True).name, None)]
+        replaced.append(self._waiting.put(waiting, waiting.name, final=update.final))
+        self.coalesced += len(replaced) - replaced.count(None)
+        if abandon and self.running and update.overtakes(self.current.update) and self._pays():
+            replaced.append(self.current)
+            self.give_up()
             self.abandoned += 1
-        self._waiting[_key(update)] = Waiting(update, since, late=late)
+        waiting.since = min([now, *(older.since for older in replaced if older)])
 
     def _pays(self) -> bool:
         """Whether cancelling the current update in favour of a newer one saves passes.
@@ -128,11 +112,11 @@ class Lane:
         one is never cancelled, so that the lag is at most the time of two updates, even if they come faster than they
         are translated.
         """
-        tally, running = self.state.tally, self.running
-        if running is None or not tally.updates or running.waiting.late:
+        tally = self.state.tally
+        if not tally.updates or self.current.late:
             return False
         expected = tally.passes / tally.updates
-        return expected - running.passes > tally.output_acceptance * expected
+        return expected - self.passes > tally.output_acceptance * expected
 
     def remember(self, source: str, translation: str, language: str | None = None) -> None:
         """Add an earlier sentence to the context.
@@ -140,19 +124,15 @@ class Lane:
         The update that is being translated starts again with it, or gives way to a newer one that waits.
         """
         if self.running:
-            again = self.running.waiting
-            self._give_up()
-            key = _key(again.update, again.rest)
-            if newer := self._waiting.get(key):
-                self._waiting[key] = replace(newer, since=min(newer.since, again.since))
+            again = self.current
+            self.give_up()
+            if newer := self._waiting.put_back(again, again.name, final=again.update.final and not again.rest):
+                newer.since = min(newer.since, again.since)
                 self.coalesced += 1
-            else:
-                self._waiting[key] = again
-                self._waiting.move_to_end(key, last=False)
         self.state = self.translation.remember(self.state, source, translation, language)
 
-    def begin(self, now: float) -> None:
-        """Start translating the next queued update; it may complete without a pass.
+    def begin(self, draft: Ids, now: float) -> None:
+        """Start translating the next queued update; its draft is in the state.
 
         If it leaves an utterance of which not all is shown, that comes first, by itself: neither is lost if the other
         fails.
@@ -161,60 +141,42 @@ class Lane:
         if not waiting.rest and (left := state.left_by(waiting.update)):
             waiting = Waiting(left, waiting.since, rest=True, late=True)
         else:
-            self._waiting.popitem(last=False)
-        asking = translation.rest(state) if waiting.rest else translation.translate(state, waiting.update)
-        self.running = Running(waiting, asking)
-        self._send(self.running, None, now)
+            self._waiting.take()
+        self.current, self.passes = waiting, 0
+        self.run(translation.rest(state) if waiting.rest else translation.translate(state, waiting.update), now)
 
-    def advance(self, rows: Rows, now: float) -> None:
-        """Continue with the rows that the update asked for."""
-        if self.running and self.score:
-            self.running.passes += self.score.model == TARGET
-            self._send(self.running, rows, now)
+    def advance(self, rows: Rows | None, now: float, *, declined: bool = False) -> None:
+        """Continue, and count the pass."""
+        self.passes += rows is not None and self.score is not None and self.score.model == TARGET
+        super().advance(rows, now, declined=declined)
 
     def overdue(self, now: float, curve: CostCurve | None) -> bool:
         """Whether the current request is one of a search that ends here: another update waits, or it takes too long."""
-        if not (self.running and self.score and self.score.spare):
-            return False
-        return bool(self._waiting) or self.running.search.is_over(self.score.spare, curve, now)
+        late = super().overdue(now, curve)
+        return late or bool(self._waiting and self.score and self.score.spare)
 
-    def decline(self, now: float) -> None:
-        """End the search that the current request is of; the update goes on without it."""
-        if self.running:
-            self._send(self.running, None, now, declined=True)
-
-    def _send(self, running: Running, rows: Rows | None, now: float, *, declined: bool = False) -> None:
-        asking = running.asking
-        try:
-            self.score = resumed(asking, rows, declined=declined)
-        except StopIteration as stop:
-            self.running = self.score = None
-            events, self.state = stop.value
-            self._done(running.waiting, events, now)
+    def ended(self, result: Answered, now: float) -> None:
+        """Keep the next state, and answer the update."""
+        events, self.state = result
+        self._answer(events, now)
 
     def fail(self, reason: str, now: float) -> None:
         """Answer the current update with a failure; the state before it stays."""
         if self.running:
-            waiting, update = self.running.waiting, self.running.waiting.update
-            self._give_up()
+            waiting, update = self.current, self.current.update
+            self.give_up()
             following = next(iter(self._waiting.values()), waiting) if waiting.rest else waiting
             if not waiting.rest or self.state.left_by(following.update):
                 self.state = self.translation.failed(self.state, following.update)
             message, language = f"the update could not be translated: {reason}", self.translation.language
             failure = Failure(message, None, update.utterance, update.seq, language)
-            self._done(waiting, [failure], now)
+            self._answer([failure], now)
 
-    def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
-        language, tally = self.translation.language, self.state.tally
-        self._answered(Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
+    def _answer(self, events: list[Event], now: float) -> None:
+        language, tally, of = self.translation.language, self.state.tally, self.current
+        self._answered(Answer(language, of.update, events, now - of.since, tally, of.rest))
 
     def close(self) -> None:
         """Drop all updates without answers."""
         self._waiting.clear()
-        self._give_up()
-
-    def _give_up(self) -> None:
-        # Nothing to undo in the cache: the next request is compared with it id by id.
-        if self.running:
-            self.running.asking.close()
-            self.running = self.score = None
+        self.give_up()

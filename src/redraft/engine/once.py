@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import Searching, resumed
-from redraft.decoding.types import Asking, Rows, Score
-from redraft.engine.slots import Ids, Slot, Wish
+from redraft.decoding.types import Asking, Rows
+from redraft.engine.work import Ids, Wish, Work
 from redraft.errors import RedraftError
 
 log = logging.getLogger(__name__)
@@ -37,13 +35,17 @@ class Task:
     run: Callable[[Ids], Asking[tuple[Any, Ids]]]
 
 
-class Once:
+class Once(Work):
     """A one-shot request.
 
     Args:
         make: makes the task; called once, on the engine's thread, where tokenizers may be used.
         done: called on the engine's thread with the result, or with what has gone wrong.
         grown: called there with the ids of the answer so far, after every pass.
+
+    Attributes:
+        begun: whether it has had its turn, or needs none any more.
+        answer: ids of the answer, once that is complete.
     """
 
     def __init__(
@@ -52,21 +54,10 @@ class Once:
         done: Callable[[Any], object],
         grown: Callable[[Ids], None] | None = None,
     ) -> None:
+        super().__init__()
         self._make, self._done, self._grown = make, done, grown
-        self.task = Task(Wish(), _nothing)
-        #: The request that it waits for; None if there is none.
-        self.score: Score | None = None
-        self.turn = 0
-        self.worked: float | None = None
-        #: Whether it has had its turn, and ids of the answer once that is complete.
+        self._task: Task | None = None
         self.begun, self.answer = False, Ids()
-        self._asking: Asking[tuple[Any, Ids]] | None = None
-        self._search = Searching()
-
-    @property
-    def running(self) -> bool:
-        """Whether it is being answered."""
-        return self._asking is not None
 
     @property
     def idle(self) -> bool:
@@ -76,56 +67,38 @@ class Once:
     def prepare(self) -> None:
         """Make the task; whatever is wrong with the request is its result."""
         try:
-            self.task = self._make()
+            self._task = self._make()
+            self.wish = self._task.wish
         except Exception as error:
             if not isinstance(error, RedraftError):
                 log.exception("a request could not be read")
             self.begun = True
             self._done(error)
 
-    def begin(self, slot: Slot, now: float) -> None:
-        """Start; it may complete without a pass."""
-        self.begun, self._asking = True, self.task.run(slot.draft(self.task.wish))
-        self._send(self._asking, None)
+    def begin(self, draft: Ids, now: float) -> None:
+        """Start with the answer to an earlier request as the draft."""
+        if self._task is not None:
+            self.begun = True
+            self.run(self._task.run(draft), now)
 
-    def advance(self, rows: Rows, now: float) -> None:
-        """Continue with the rows that were asked for."""
-        if self._asking is not None:
-            self._send(self._asking, rows)
-            if self._grown and self.score is not None:
-                self._grown(self.score.prefix[len(self.task.wish.prompt) :])
+    def advance(self, rows: Rows | None, now: float, *, declined: bool = False) -> None:
+        """Continue, and report how far the answer has grown."""
+        super().advance(rows, now, declined=declined)
+        if rows is not None and self._grown and self.score is not None:
+            self._grown(self.score.prefix[len(self.wish.prompt) :])
 
-    def overdue(self, now: float, curve: CostCurve | None) -> bool:
-        """Whether the current request for scores is one of a search that takes too long."""
-        return bool(self.score and self.score.spare and self._search.is_over(self.score.spare, curve, now))
-
-    def decline(self, now: float) -> None:
-        """End the search that the current request for scores is of."""
-        if self._asking is not None:
-            self._send(self._asking, None, declined=True)
-
-    def _send(self, asking: Asking[tuple[Any, Ids]], rows: Rows | None, *, declined: bool = False) -> None:
-        try:
-            self.score = resumed(asking, rows, declined=declined)
-        except StopIteration as stop:
-            self._asking = self.score = None
-            result, self.answer = stop.value
-            self._done(result)
+    def ended(self, result: tuple[Any, Ids], now: float) -> None:
+        """Pass on the result."""
+        value, self.answer = result
+        self._done(value)
 
     def fail(self, reason: str, now: float) -> None:
         """Answer with a failure."""
         if self.running:
-            self.close()
+            self.give_up()
             self._done(Failed(f"the text could not be translated: {reason}"))
 
     def close(self) -> None:
         """Drop it without an answer."""
         self.begun = True
-        if self._asking is not None:
-            self._asking.close()
-            self._asking = self.score = None
-
-
-def _nothing(draft: Ids) -> Asking[tuple[Any, Ids]]:
-    yield from ()
-    return None, ()
+        self.give_up()

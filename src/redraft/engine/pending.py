@@ -22,40 +22,32 @@ class Pending:
 
     def __init__(self, most: int = MOST_PENDING) -> None:
         self._most = most
-        #: (utterance, language) -> seq of the newest unanswered update.
-        self._updates: dict[tuple[str, str], int] = {}
-        #: (utterance, language) -> seq of the update for which the rest of the translation was asked last.
-        self._rests: dict[tuple[str, str], int] = {}
+        #: (utterance, language, whether it is the rest of the translation) -> seq of the newest that is unanswered.
+        self._unanswered: dict[tuple[str, str, bool], int] = {}
         self._room = asyncio.Event()
         self._room.set()
 
     def __bool__(self) -> bool:
         """Whether anything is unanswered."""
-        return bool(self._updates or self._rests)
+        return bool(self._unanswered)
 
-    def add(self, update: Update, languages: Iterable[str]) -> None:
-        """Record an update to be answered in these languages."""
+    def add(self, update: Update, languages: Iterable[str], *, rest: bool = False) -> None:
+        """Record an update to be answered in these languages; with ``rest``, that of all of its translation."""
         for language in languages:
-            self._updates[update.utterance, language] = update.seq
-            self._rests.pop((update.utterance, language), None)  # the update replaces it
+            self._unanswered.pop((update.utterance, language, True), None)  # it is replaced
+            self._unanswered[update.utterance, language, rest] = update.seq
         self._check_room()
-
-    def add_rest(self, update: Update, languages: Iterable[str]) -> None:
-        """Record that the rest of the newest translation is to be shown."""
-        self._rests.update(((update.utterance, language), update.seq) for language in languages)
 
     def answered(self, answer: Answer) -> None:
         """Record the answer to an update, and to earlier ones of its utterance."""
-        key = answer.update.utterance, answer.language
-        waiting = self._rests if answer.rest else self._updates
-        if waiting.get(key, answer.update.seq) <= answer.update.seq:
-            waiting.pop(key, None)
+        key = answer.update.utterance, answer.language, answer.rest
+        if self._unanswered.get(key, answer.update.seq) <= answer.update.seq:
+            self._unanswered.pop(key, None)
         self._check_room()
 
     def clear(self) -> None:
         """Drop all unanswered updates."""
-        self._updates.clear()
-        self._rests.clear()
+        self._unanswered.clear()
         self._check_room()
 
     async def room(self) -> None:
@@ -63,7 +55,7 @@ class Pending:
         await self._room.wait()
 
     def _check_room(self) -> None:
-        (self._room.clear if len(self._updates) > self._most else self._room.set)()
+        (self._room.clear if len(self._unanswered) > self._most else self._room.set)()
 
 
 class Silence:

@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from operator import attrgetter
 
@@ -32,7 +33,8 @@ from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
 from redraft.engine.lanes import Lane
 from redraft.engine.once import Once
-from redraft.engine.slots import Slot, SlotPool, Wish
+from redraft.engine.slots import Slot, SlotPool
+from redraft.engine.work import Work
 from redraft.errors import RedraftError
 
 log = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ class Part:
         new: tokens of ``score`` that are not in the cache.
     """
 
-    lane: Lane | Once
+    lane: Work
     slot: Slot
     score: Score
     new: int
@@ -79,7 +81,7 @@ def budget(curve: CostCurve | None, seconds: float = LONGEST_PASS) -> int:
     return LEAST_BUDGET + bisect_right(range(LEAST_BUDGET + 1, MOST_BUDGET + 1), seconds, key=curve)
 
 
-def choose(ready: Iterable[tuple[Lane | Once, Slot]], budget: int) -> list[Part]:
+def choose(ready: Iterable[tuple[Work, Slot]], budget: int) -> list[Part]:
     """Choose the requests of the next pass, in the order of ``ready``.
 
     All are for the same model, and together they stay within the budget.  A prompt that does not fit is split: this
@@ -104,7 +106,7 @@ def choose(ready: Iterable[tuple[Lane | Once, Slot]], budget: int) -> list[Part]
     return parts
 
 
-def _fitting(lane: Lane | Once, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
+def _fitting(lane: Work, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
     reused = slot.reused(score)
     new = len(score.prefix) + len(score.draft) - reused
     if new <= room:
@@ -311,29 +313,29 @@ class Scheduler:
             self.load.worked(self.clock() - started, self.clock())
         return True
 
-    def _begun(self) -> list[tuple[Lane | Once, Slot]]:
+    def _begun(self) -> list[tuple[Work, Slot]]:
         """Start what waits, up to the limits; return the lanes and requests that wait for rows, with their slots."""
-        ready: list[tuple[Lane | Once, Slot]] = []
-        busy: list[Lane | Once] = sorted([*self._busy, *self._requests], key=attrgetter("turn"))
-        room = self._most - len([each for each in busy if each.running])
-        requests = self._most_requests() - len([each for each in self._requests if each.running])
+        ready: list[tuple[Work, Slot]] = []
+        busy: list[Work] = sorted([*self._busy, *self._requests], key=attrgetter("turn"))
+        room = self._most - sum(each.running for each in busy)
+        requests = self._most_requests() - sum(each.running for each in self._requests)
         for each in busy:
-            request = each if isinstance(each, Once) else None
+            request = each in self._requests
             if not each.running and (room <= 0 or (request and requests <= 0)):
                 continue
-            slot = self.pool.take(each, request.task.wish if request else Wish())
+            slot = self.pool.take(each)
             if slot is None:
                 continue
             if not each.running:
-                self._guarded(each, each.begin, *([slot] if request else []))
-                room -= bool(each.running)
-                requests -= bool(request and each.running)
+                self._guarded(each, partial(each.begin, slot.draft(each.wish)))
+                room -= each.running
+                requests -= request and each.running
             self._end_searches(each)
             if each.score is not None:
                 ready.append((each, slot))
         return ready
 
-    def _end_searches(self, work: Lane | Once) -> None:
+    def _end_searches(self, work: Work) -> None:
         """End the search of a lane or request if there is no time for it."""
         curve = self._backends[TARGET].curve()
         while work.score and work.score.spare:
@@ -341,13 +343,13 @@ class Scheduler:
             crowded = len(self._busy) + len(self._requests) > SEARCHING
             if not (crowded or self._strained(now) or work.overdue(now, curve)):
                 return
-            self._guarded(work, work.decline)
+            self._guarded(work, partial(work.advance, None, declined=True))
 
     def _strained(self, now: float) -> bool:
         """Whether many are translated and the engine is busy with them."""
         return self.load.busy(now) > CALM and len(self._speaking(now)) > SEARCHING
 
-    def _chosen(self, ready: Sequence[tuple[Lane | Once, Slot]]) -> list[Part]:
+    def _chosen(self, ready: Sequence[tuple[Work, Slot]]) -> list[Part]:
         """Return what the next pass answers."""
         if needed := [each for each in ready if each[0].score and not each[0].score.spare]:
             return choose(needed, self._room())
@@ -367,10 +369,10 @@ class Scheduler:
             return 1
         return max(1, self.pool.size // 2)
 
-    def _guarded(self, lane: Lane | Once, work: Callable[..., None], *given: object) -> None:
-        """Call ``work`` of a lane with the time; an exception fails only this lane's update."""
+    def _guarded(self, lane: Work, step: Callable[[float], None]) -> None:
+        """Let a lane take a step at this time; an exception fails only this lane's update."""
         try:
-            work(*given, self.clock())
+            step(self.clock())
         except Exception as error:
             self._fail(lane, error)
         if not lane.running:
@@ -378,13 +380,13 @@ class Scheduler:
         if lane.idle:
             self._left(lane)
 
-    def _left(self, lane: Lane | Once) -> None:
+    def _left(self, lane: Work) -> None:
         """Remove what has no work left from what is busy."""
         if isinstance(lane, Lane):
             self._busy.discard(lane)
-        else:
+        elif isinstance(lane, Once):
             self._requests.pop(lane, None)
-            self.pool.spare(lane, lane.task.wish, lane.answer)
+            self.pool.spare(lane, lane.answer)
 
     def _pass(self, parts: Sequence[Part]) -> None:
         model = parts[0].score.model
@@ -425,7 +427,7 @@ class Scheduler:
         for part in parts:
             if not part.score.is_aside:
                 self.pool.renew(part.slot)
-            self._guarded(part.lane, part.lane.decline)
+            self._guarded(part.lane, partial(part.lane.advance, None, declined=True))
 
     def _room(self) -> int:
         if self._given is not None:
@@ -451,9 +453,9 @@ class Scheduler:
             part.slot.hold(part.score)
         part.lane.worked = self.clock()
         if part.score is part.lane.score:  # otherwise more of the prompt is left to read
-            self._guarded(part.lane, part.lane.advance, rows)
+            self._guarded(part.lane, partial(part.lane.advance, rows))
 
-    def _fail(self, lane: Lane | Once, error: Exception) -> None:
+    def _fail(self, lane: Work, error: Exception) -> None:
         log.error("an update could not be translated: %s", type(error).__name__)
         self.failed_lanes += 1
         reason = str(error) if isinstance(error, RedraftError) else "the model failed on it"

@@ -9,33 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
 
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Score, common_prefix
-
-if TYPE_CHECKING:
-    from redraft.engine.lanes import Lane
-    from redraft.engine.once import Once
-
-    Work: TypeAlias = Lane | Once
-
-Ids = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a one-shot request reads, by which it finds the slot that holds most of it.
-
-    Attributes:
-        kind: answers of the same kind may be drafts for each other.
-        prompt: ids of the prompt.
-        source: ids of the text.
-    """
-
-    kind: str = ""
-    prompt: Ids = ()
-    source: Ids = ()
+from redraft.engine.work import Ids, Wish, Work
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +27,7 @@ class Slot:
 
     numbers: dict[str, int]
     held: dict[str, Ids] = field(default_factory=dict)
-    wish: Wish = Wish()
+    wish: Wish = field(default_factory=Wish)
     answer: Ids = ()
     used: int = 0
 
@@ -91,7 +68,7 @@ class SlotPool:
         """Number of slots in use."""
         return len(self._owned)
 
-    def take(self, work: Work, wish: Wish = Wish()) -> Slot | None:
+    def take(self, work: Work) -> Slot | None:
         """Return the slot of a lane or request, a free one, or that of a lane that is not running; None without one.
 
         Of the free ones, it is the one that holds most of what is wished for, and of equals the one that was not used
@@ -101,7 +78,7 @@ class SlotPool:
             former = None if self._free else next((each for each in self._owned if not each.running), None)
             if not self._free and former is None:
                 return None
-            self._owned[work] = self._owned.pop(former) if former is not None else self._best(wish)
+            self._owned[work] = self._owned.pop(former) if former is not None else self._best(work.wish)
         self._owned.move_to_end(work)
         return self._owned[work]
 
@@ -117,7 +94,7 @@ class SlotPool:
             for name, number in slot.numbers.items():
                 self._backends[name].settle(number)
 
-    def give_back(self, lane: Lane) -> None:
+    def give_back(self, lane: Work) -> None:
         """Free the slot of a lane that has ended, and clear its cache, so that no text stays behind."""
         slot = self._owned.pop(lane, None)
         if slot is not None:
@@ -125,12 +102,12 @@ class SlotPool:
             slot.used = 0
             self._free.append(slot)
 
-    def spare(self, request: Once, wish: Wish, answer: Ids) -> None:
-        """Free the slot of a one-shot request, and keep what it holds for the next one."""
+    def spare(self, request: Work, answer: Ids) -> None:
+        """Free the slot of a one-shot request with its answer, and keep what it holds for the next one."""
         slot = self._owned.pop(request, None)
         if slot is not None:
             self._uses += 1
-            slot.wish, slot.answer, slot.used = wish, answer, self._uses
+            slot.wish, slot.answer, slot.used = request.wish, answer, self._uses
             self._free.append(slot)
 
     def renew(self, slot: Slot) -> None:

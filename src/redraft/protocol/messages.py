@@ -381,7 +381,6 @@ class Final(events.Caption):
     unstable: SkipJsonSchema[str] = ""
     final: SkipJsonSchema[Literal[True]] = True
     type: Literal["final"] = "final"
-    begun: Seconds | None = field(default=None, metadata={"description": "when the utterance began, for subtitles"})
     lag_ms: float = 0
     made: Seconds | None = field(default=None, metadata={"description": "when it was made, in seconds since 1970"})
     age_ms: float | None = field(default=None, metadata=_AGE)

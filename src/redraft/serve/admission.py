@@ -134,7 +134,9 @@ class Exchange:
     def answered(self, answer: Answer) -> None:
         """Receive the answer to an update in one language."""
         # The caller may have gone, and another one may wait for the next answer.
-        if answer.update is self._update and not answer.rest and not self._waiting[answer.language].done():
+        asked = self._update and (self._update.utterance, self._update.seq)
+        is_asked = (answer.update.utterance, answer.update.seq) == asked and not answer.rest
+        if is_asked and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
     def _submit(self, update: Update) -> None:

@@ -26,7 +26,7 @@ from redraft.decoding.types import Asking, Prompt
 from redraft.engine.chat import Answered, Chat
 from redraft.engine.engine import Engine, Engines
 from redraft.engine.once import Failed, Once, Task
-from redraft.engine.slots import Ids, Wish
+from redraft.engine.work import Ids, Wish
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from redraft.captions.events import Update
 from redraft.captions.formats.read import Item
+from redraft.captions.newest import Newest
 
 #: Number of items that may wait, beyond which reading pauses, unless the input is live.
 _AHEAD = 4
@@ -49,8 +50,7 @@ class Backlog:
     ) -> None:
         self._items, self._clock = items, clock
         self._live, self._hurrying = live, False
-        #: What waits, in order: the only partial update of an utterance by its name, anything else by itself.
-        self._waiting: dict[object, _Read] = {}
+        self._waiting = Newest[_Read]()
         #: Whether partial updates are dropped, since the input was live at the last check.
         self._dropping = False
         self._taken = 0.0
@@ -132,7 +132,7 @@ class Backlog:
         if not self._waiting:
             return None
         self._news.notify_all()
-        return self._waiting.pop(next(iter(self._waiting)))
+        return self._waiting.take()
 
     def _take(self, read: _Read) -> Item:
         self._taken = read.at
@@ -162,14 +162,13 @@ class Backlog:
         """Drop partial updates from now on, and those that wait, if the input has just become live."""
         before, self._dropping = self._dropping, self.live
         if self._dropping and not before:
-            waiting, self._waiting = self._waiting, {}
+            waiting, self._waiting = self._waiting, Newest()
             for read in waiting.values():
                 self._put(read)
 
     def _put(self, read: _Read) -> None:
-        key: object = object()
-        if self._dropping and isinstance(item := read.item, Update):
-            self.passed_over += self._waiting.pop(item.utterance, None) is not None
-            if not item.final:
-                key = item.utterance
-        self._waiting[key] = read
+        item = read.item
+        if self._dropping and isinstance(item, Update):
+            self.passed_over += self._waiting.put(read, item.utterance, final=item.final) is not None
+        else:
+            self._waiting[object()] = read

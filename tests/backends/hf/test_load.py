@@ -61,7 +61,9 @@ def test_folder_opens(folder: Path, prefix: str) -> None:
 
 def test_dtype_that_was_asked_for(folder: Path) -> None:
     with ExitStack() as stack:
-        backends = open_models(get_method("bild"), str(folder), str(folder), {**ENGINE, "dtype": "bfloat16"}, 3, stack)
+        backends = open_models(
+            [get_method("bild")], str(folder), str(folder), {**ENGINE, "dtype": "bfloat16"}, 3, stack
+        )
         assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
     with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
         open_backend(str(folder), {"dtype": "int8"})
@@ -70,7 +72,7 @@ def test_dtype_that_was_asked_for(folder: Path) -> None:
 def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
     with ExitStack() as stack:
         target, small = open_models(
-            get_method("bild"), str(folder), "demo-tiny", {**ENGINE, "dtype": "bfloat16"}, 3, stack
+            [get_method("bild")], str(folder), "demo-tiny", {**ENGINE, "dtype": "bfloat16"}, 3, stack
         )
         assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
     with pytest.raises(
@@ -83,7 +85,7 @@ def test_encoder_decoder_opens_for_method(tmp_path: Path) -> None:
     tiny.t5().save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
     with ExitStack() as stack:
-        backend, small = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE, 3, stack)
+        backend, small = open_models([get_method("ssbd")], str(tmp_path), None, ENGINE, 3, stack)
         assert isinstance(backend, HfEncoderDecoder) and small is None
 
 

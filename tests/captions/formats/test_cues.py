@@ -30,8 +30,7 @@ def cues(
     out = io.StringIO()
     writer = SubtitleWriter(out, io.StringIO(), "srt", [language], replace(form, start=start))
     for name, (begun, ended, text) in enumerate(said):
-        writer.begin(str(name), begun)
-        writer.write(Caption(str(name), 1, language, text, final=True, time=ended))
+        writer.write(Caption(str(name), 1, language, text, final=True, time=ended, start=begun))
     writer.close()
     found = pysubs2.SSAFile.from_string(out.getvalue(), "srt")
     return [(cue.start / 1000, cue.end / 1000, cue.plaintext.splitlines()) for cue in found]

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pysubs2
@@ -177,9 +178,7 @@ def test_many_short_utterances_at_once() -> None:
 def test_begin_of_utterance_without_caption() -> None:
     out = io.StringIO()
     writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de"]), 37, lambda: 0.0)
-    writer.begin("1", 0.0)
-    writer.begin("1", 2.0)
-    writer.write(caption("1", 4.0, TEXT, final=True))
+    writer.write(replace(caption("1", 4.0, TEXT, final=True), start=0.0))
     writer.close()
     assert [(cue.start, cue.end) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")] == [
         (0, 1982),
@@ -370,7 +369,6 @@ def test_cues_of_failed_finals(data: st.DataObject) -> None:
     failed: dict[str, set[str]] = {}
     for number in range(1, 12):
         name = str(number)
-        writer.begin(name, 3.0 * number)
         failed[name] = data.draw(st.sets(st.sampled_from(languages)))
         for language in data.draw(st.permutations(languages)):
             if data.draw(st.booleans()):
@@ -378,7 +376,8 @@ def test_cues_of_failed_finals(data: st.DataObject) -> None:
             if language in failed[name]:
                 writer.write(failing(name, 1, language))
             else:
-                writer.write(Caption(name, 1, language, f"{language} {number}", "", True, 3.0 * number + 2))
+                time, text = 3.0 * number, f"{language} {number}"
+                writer.write(Caption(name, 1, language, text, "", True, time + 2, start=time))
     writer.close()
     found = [(cue.start, cue.plaintext) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")]
     expected = [

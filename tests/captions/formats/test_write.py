@@ -6,6 +6,7 @@ import html
 import io
 import json
 import re
+from dataclasses import replace
 
 import pysubs2
 import pytest
@@ -138,9 +139,8 @@ def spans(text: str, form: str = "srt") -> list[tuple[int, int]]:
 
 def test_srt_lasts_from_first_update_to_final_one() -> None:
     events = [
-        partial("1", "Gu", 1.2),
-        partial("1", "Guten", 2.0),
-        final("1", "Guten Abend", 3.4),
+        replace(partial("1", "Guten", 2.0), start=1.2),
+        replace(final("1", "Guten Abend", 3.4), start=1.2),
         final("2", "Ja", 9.5),
     ]
     assert subtitles("srt", *events)[0] == (
@@ -149,13 +149,7 @@ def test_srt_lasts_from_first_update_to_final_one() -> None:
 
 
 def test_utterance_may_begin_before_its_first_caption() -> None:
-    out = Stream()
-    writer = SubtitleWriter(out, Stream(), "srt", ["de"])
-    for time in (None, 0.5, 1.2):
-        writer.begin("1", time)
-    writer.write(final("1", "Guten Abend", 3.4))
-    writer.close()
-    assert spans(out.getvalue()) == [(500, 3400)]
+    assert spans(subtitles("srt", replace(final("1", "Guten Abend", 3.4), start=0.5))[0]) == [(500, 3400)]
 
 
 def test_vtt_has_one_header_and_escapes_markup() -> None:
@@ -173,8 +167,8 @@ def test_without_times_clock_runs_at_reading_speed() -> None:
 
 
 def test_cues_never_overlap_nor_end_before_they_begin() -> None:
-    events = [partial("1", "a", 2), final("1", "a", 8), partial("2", "b", 7), final("2", "b", 9), final("3", "c", 1)]
-    events += [partial("4", "d", 30), final("4", "d", 20)]
+    times = ("1", 2, 8), ("2", 7, 9), ("3", 1, 1), ("4", 30, 20)
+    events = [replace(final(name, "a", time), start=start) for name, start, time in times]
     assert spans(subtitles("srt", *events)[0]) == [(2000, 8000), (8000, 9000), (9000, 10000), (30000, 31000)]
 
 

@@ -38,7 +38,7 @@ def test_start_to_done(server: Running) -> None:
         assert stats["targets"]["de"]["plain_passes"] == stats["targets"]["de"]["passes"] > 0
         assert stats["lag_p95_ms"] >= stats["lag_ms"] > 0
         final = next(each for each in heard if each["type"] == "final")
-        assert final["source"] == "we saw her duck" and final["time"] == 1.0 and final["begun"] == 0.0
+        assert final["source"] == "we saw her duck" and final["time"] == 1.0 and final["start"] == 0.0
         with pytest.raises(ConnectionClosed) as closed:
             socket.hear()
         assert closed.value.rcvd is not None and closed.value.rcvd.code == 1000
@@ -109,7 +109,7 @@ def test_restore(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start("de", "ja", token=token, options={"context": 1})
         assert (started["resumed"], started["token"]) == (False, token)
-        has = {"type": "final", "seq": 4, "text": "schon da", "source": "there already", "begun": 2.0, "time": 3.0}
+        has = {"type": "final", "seq": 4, "text": "schon da", "source": "there already", "start": 2.0, "time": 3.0}
         socket.say("restore", finals=[{**has, "utterance": "1", "language": target} for target in ("de", "ja")])
         socket.say("restore", finals=[{**has, "utterance": "2", "language": "de"}])
         say(socket, "there already", utterance="1")  # passed over

@@ -275,15 +275,13 @@ def test_hidden_before_it_is_restored() -> None:
 def test_subtitles_of_a_hidden_caption() -> None:
     """They start with their utterance, and come with the next cue, without waiting for the caption."""
     broadcast = Broadcast(("de", "ja"))
-    broadcast.transcript.begin("1", 2.0)
     for key in (("1", "de"), ("1", "ja")):
-        broadcast.final(replace(caption(key, key[1], final=True), time=5.0), 0.0)
+        broadcast.final(replace(caption(key, key[1], final=True), time=5.0, start=2.0), 0.0)
     broadcast.hide(("1", "ja"), True)
     subtitles = "1\n00:00:02,000 --> 00:00:05,000\nde\n\n"
     assert broadcast.transcript.text("srt", ("de", "ja")) == subtitles
-    broadcast.transcript.begin("2", 9.0)
     for key in (("2", "de"), ("2", "ja")):
-        broadcast.final(replace(caption(key, key[1], final=True), time=10.0), 0.0)
+        broadcast.final(replace(caption(key, key[1], final=True), time=10.0, start=9.0), 0.0)
 
     async def first() -> str:
         return await asyncio.wait_for(anext(broadcast.transcript.live("srt", ("de", "ja"))), 5)

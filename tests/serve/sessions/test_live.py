@@ -17,7 +17,7 @@ from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.pending import MOST_PENDING
+from redraft.engine.pending import MOST_PENDING, Silence
 from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http.sockets import Incoming, _parse
@@ -56,18 +56,20 @@ def test_same_seq_final() -> None:
 
 def test_start_without_first_updates() -> None:
     """Subtitles begin with the words, though the first updates never came; other updates of it change nothing."""
-    live = offline()
+    live, engine = offline(), mock.Mock(Engine)
+    live.engine, live.lanes = engine, {"de": mock.Mock(Lane)}
+    live._silence = mock.Mock(Silence)
     live.accept(Update("1", 7, "we saw", time=5.0, start=2.0))
     live.accept(Update("1", 8, "we saw her", time=6.0, start=3.0))
     live.accept(Update("2", 0, "and", time=9.0))
-    assert [live.transcript.utterances[each].begun for each in "12"] == [2.0, 9.0]
+    assert [call.args[1].start for call in engine.submit.call_args_list] == [2.0, 2.0, 9.0]
 
 
 def test_end_at_the_highest_seq() -> None:
     live = offline()
     assert process(protocol.UpdateMessage("1", 2**53, "we saw"), live) is None
     assert process(protocol.End(), live) is None
-    assert live.ended and ("1", "de") in live.pending._updates
+    assert live.ended and ("1", "de", False) in live.pending._unanswered
 
 
 def test_refused_post_not_counted() -> None:
@@ -102,7 +104,7 @@ def test_partly_restored() -> None:
     update = Update("1", 5, "there already", final=True)
     live.accept(update)
     engine.submit.assert_called_once_with([live.lanes["ja"]], update, None, rest=False)
-    assert list(live.pending._updates) == [("1", "ja")]
+    assert list(live.pending._unanswered) == [("1", "ja", False)]
 
 
 def test_shared_file(tmp_path: Path) -> None:

@@ -286,7 +286,6 @@ class Mirror:
         key = key_of(caption)
         self._show(key)
         if self.transcript.cell(key).final is None:
-            self.transcript.begin(message.utterance, message.begun)
             made, corrected = message.made or 0.0, message.corrected or 0
             self.broadcast.final(caption, message.lag_ms, made, corrected, held=False)
         elif self.transcript.cell(key).caption != caption:

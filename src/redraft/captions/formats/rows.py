@@ -28,14 +28,16 @@ class _Growing:
         count: number of its lines so far.
     """
 
-    def __init__(self, caption: Caption, width: int, begun: float | None, since: float) -> None:
+    def __init__(self, caption: Caption, width: int, since: float) -> None:
         self.caption, self.reading, self.count = caption, Reading(width), 0
         self.speaker: str | None = None
         #: End of the utterance before.
         self._since = since
         self._shown = ""
         #: Lengths that the translation has reached, in cells, with the first and the last time at which it had each.
-        self._reached: list[tuple[int, float, float]] = [] if begun is None else [(0, begun, begun)]
+        self._reached: list[tuple[int, float, float]] = []
+        if caption.start is not None:
+            self._reached.append((0, caption.start, caption.start))
 
     def grown(self, caption: Caption) -> None:
         """Record the length of the translation."""
@@ -103,7 +105,6 @@ class RowsWriter(Writer):
         Reading(width)  # checks the width before the first caption
         self._named = not writer.names_speakers
         writer.expect_lines()
-        self._begun: dict[str, float] = {}
         #: Time of the latest final caption of each language.
         self._ended: dict[str, float] = {}
         self._open: dict[tuple[str, str], _Growing] = {}
@@ -116,11 +117,6 @@ class RowsWriter(Writer):
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._error: BaseException | None = None
-
-    def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start of an utterance, from which its lines get times of their own."""
-        if time is not None:
-            self._begun.setdefault(utterance, time)
 
     def show_to(self, audience: Audience) -> None:
         """Publish only the lines of what an audience may see."""
@@ -156,7 +152,7 @@ class RowsWriter(Writer):
                 if growing.caption.language == caption.language:
                     self._put(growing, growing.reading.end())
             since = self._ended.get(caption.language, 0.0)
-            self._open[key] = _Growing(caption, self._width, self._begun.get(caption.utterance), since)
+            self._open[key] = _Growing(caption, self._width, since)
             if len(self._open) > MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
         growing = self._open[key]
@@ -183,16 +179,13 @@ class RowsWriter(Writer):
         parts = [part for line in lines for part in self._with_name(growing, line)]
         for place, (line, said) in enumerate(parts, 1):
             growing.count += 1
-            begun, ended = growing.times(said)
+            start, ended = growing.times(said)
             last = caption.final and place == len(parts)
             if last and caption.time is not None:
                 ended = max(caption.time, ended or 0.0)
-            name = f"{caption.utterance}.{growing.count}"
-            self.writer.begin(name, begun)
+            row = replace(caption, utterance=f"{caption.utterance}.{growing.count}", text=line, unstable="", final=True)
             # Only the last line of an utterance can be cut off.
-            cut = caption.cut and last
-            line_ = replace(caption, utterance=name, text=line, unstable="", final=True, time=ended, cut=cut)
-            self.writer.write(line_)
+            self.writer.write(replace(row, start=start, time=ended, cut=caption.cut and last))
 
     def _with_name(self, growing: _Growing, line: str) -> Iterator[tuple[str, str]]:
         """Yield a line, after its speaker's name if it follows another one's, and each part also without the name."""

@@ -57,11 +57,6 @@ class Writer:
 
     writer: Writer | None = None
 
-    def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start of an utterance in seconds, in case its first updates get no caption."""
-        if self.writer is not None:
-            self.writer.begin(utterance, time)
-
     def write(self, event: Event) -> None:
         """Write one event, if the format supports it."""
 
@@ -303,11 +298,11 @@ class _Together:
 class SubtitleWriter(Writer):
     """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
 
-    The words of an utterance begin where `begin` says, or at the time of its first caption, and end at that of the
-    final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
-    before.  If the start is unknown, the cue follows the previous one; if the end is unknown or before the start, it
-    lasts for its reading time.  `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one
-    is known, which decides how long it stays.  Utterances without text have no cue.
+    The words of an utterance begin at the ``start`` of its captions, and end at their ``time``.  If these are the same,
+    as with recognisers that send only final texts, they begin their reading time before.  If the start is unknown, the
+    cue follows the previous one; if the end is unknown or before the start, it lasts for its reading time.
+    `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one is known, which decides how
+    long it stays.  Utterances without text have no cue.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A clock that starts
     again is reported, too; its cues are late.
@@ -334,7 +329,6 @@ class SubtitleWriter(Writer):
             raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._start, self._cues = profile.start, 0
-        self._begun: dict[str, float] = {}
         self._utterance = ""
         self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
         self._together = _Together(self.write_together, self._languages)
@@ -343,22 +337,15 @@ class SubtitleWriter(Writer):
             _put(out, "WEBVTT\n\n")
 
     def write(self, event: Event) -> None:
-        """Record a caption's time and, if it is final, its text; failures go to the errors."""
+        """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
         if isinstance(event, Failure):
             self._report(event)
             self._together.end(event)
             return
-        if not event.final:
-            self.begin(event.utterance, event.time)
-            return
-        self._together.add(event)
-        if not self._together.lines:
-            self._together.end(event)
-
-    def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start of an utterance in seconds, in case its first updates get no caption."""
-        if (when := self._usable(time)) is not None:
-            self._begun.setdefault(utterance, when)
+        if event.final:
+            self._together.add(event)
+            if not self._together.lines:
+                self._together.end(event)
 
     def expect_lines(self) -> None:
         """Expect the lines of reading mode."""
@@ -375,10 +362,9 @@ class SubtitleWriter(Writer):
         for language in (*self._languages, *by_language):
             if language in by_language and (text := printable(by_language[language].text).strip()):
                 texts[language] = text
-        for caption in captions:
-            self.begin(caption.utterance, caption.time)
         last = captions[0]
-        begun = self._begun.pop(last.utterance, None)
+        times = (self._usable(each) for each in (*(each.start for each in captions), *(each.time for each in captions)))
+        begun = next((each for each in times if each is not None), None)
         if texts:
             first = next(iter(texts))
             texts[first] = by(last.speaker, texts[first])

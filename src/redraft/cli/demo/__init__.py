@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ from redraft.cli.shared.notice import introduce, notice, suggest
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from redraft.backends.llamacpp import LlamaCpp
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
+    from redraft.decoding.backend import Backend
     from redraft.decoding.methods import Method
     from redraft.errors import RedraftError
 
@@ -73,6 +73,7 @@ def demo(
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
 
+        from redraft.backends.load import gguf_file
         from redraft.captions.languages import parse_languages
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
@@ -91,6 +92,7 @@ def demo(
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
     console = Console()
     with ExitStack() as stack:
+        file = gguf_file(model)
         backend, small = _open(stack, model, chosen, len(languages), engine)
         found: list[Update] = []
         silent = Event()
@@ -104,7 +106,7 @@ def demo(
                 stopped = player.play(players, updates, shown.show)
         else:
             stopped = player.play(players, _with_progress(updates, len(talk)))
-        signed = _signature(backend, found if live else talk, listening)
+        signed = _signature(file, found if live else talk, listening)
     if silent.is_set():
         notice(NO_SOUND)
     _print(players, signed, console, as_json=as_json)
@@ -116,32 +118,24 @@ def demo(
 
 def _open(
     stack: ExitStack, model: str, methods: Sequence[Method], languages: int, engine: Mapping[str, float | str]
-) -> tuple[LlamaCpp, LlamaCpp | None]:
+) -> tuple[Backend, Backend | None]:
     """Open the model and, if a method drafts with one, its small model; the stack closes them.
 
     Raises:
         CapabilityError: a method needs a small model, and none ships for the model.
+        ModelError: the file of the model is invalid.
     """
     with interrupt.ends_process():
-        from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
-        from redraft.backends.options import LlamaOptions, options_of
-        from redraft.decoding.methods import Capability, DraftModel
+        from redraft.backends.load import open_models
+        from redraft.decoding.methods import DraftModel
         from redraft.errors import CapabilityError
         from redraft.models import SMALL_OF
 
         drafting = [each.name for each in methods if each.draft_model is DraftModel.SMALL]
         if drafting and model not in SMALL_OF:
             raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
-        trees = languages * sum(Capability.TREES in each.needs for each in methods)
-        slots = languages * len(methods)
         given = {"context_length": 512, **engine}
-        branches = BRANCHES_OF_A_TREE * trees
-        options = options_of(LlamaOptions, given, "GGUF models", slots=slots, branches=branches)
-        backend = stack.enter_context(closing(open_model(model, options)))
-        if not drafting:
-            return backend, None
-        small = replace(options, slots=languages * len(drafting), branches=0)
-        return backend, stack.enter_context(closing(open_model(SMALL_OF[model], small)))
+        return open_models(methods, model, None, given, languages * len(methods), stack)
 
 
 def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
@@ -153,13 +147,13 @@ def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
     return track(updates, "translating", count, console=console, disable=not console.is_terminal)
 
 
-def _signature(backend: LlamaCpp, updates: Sequence[Update], listening: str) -> str:
+def _signature(file: Path, updates: Sequence[Update], listening: str) -> str:
     """Return the signature of the rows; ``listening`` names the recogniser that made the updates now, if one did."""
     from redraft.signature import signature, text_hash
 
     text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
     settings: dict[str, Any] = {"recogniser": listening} if listening else {}
-    return signature(backend.model.path, "talk", text_hash(text), **settings)
+    return signature(file, "talk", text_hash(text), **settings)
 
 
 def _print(players: Sequence[Player], signed: str, console: Console, *, as_json: bool) -> None:

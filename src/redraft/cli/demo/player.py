@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Caption, Update
+from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method
 from redraft.decoding.types import Tally, common_prefix
 from redraft.errors import RedraftError
@@ -64,7 +64,7 @@ class Player:
         counts: totals so far.
     """
 
-    def __init__(self, backend: LlamaCpp, method: Method, language: str, small: LlamaCpp | None = None) -> None:
+    def __init__(self, backend: Backend, method: Method, language: str, small: Backend | None = None) -> None:
         self.method, self.language = method, language
         self.translator = Translator(backend, [language], method=method, small=small)
         self.text = self.unstable = ""

@@ -111,7 +111,6 @@ class _Driver:
                 if isinstance(item, Failure):
                     self._write(item)
                     continue
-                self._writer.begin(item.utterance, item.begun)
                 try:
                     await self._translator.send(item)
                 except InputError as error:

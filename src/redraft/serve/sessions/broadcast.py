@@ -88,7 +88,7 @@ class Broadcast:
 
     def _show(self, key: Key, cell: Cell, *, owner: bool = True) -> None:
         """Send the newest caption of a cell to the owner, and to viewers if they may see it."""
-        frame = cell.frame(key, self.transcript.utterances[key[0]].begun)
+        frame = cell.frame()
         if frame is None:
             return
         place = self._place(key, ended=cell.ended)
@@ -198,8 +198,8 @@ class Broadcast:
 
     def _reveal(self, key: Key) -> None:
         """Send viewers a caption if they may see it."""
-        utterance, cell = self.transcript.utterances[key[0]], self.transcript.cell(key)
-        frame = cell.frame(key, utterance.begun)
+        cell = self.transcript.cell(key)
+        frame = cell.frame()
         if frame is None or not self._seen(cell):
             return
         for viewer in self._unaware(key):
@@ -217,7 +217,7 @@ class Broadcast:
             self.notice = ""
         outbox.recount(self._for_owner())
         for key, cell in self.transcript.partials.items():
-            if key[1] in self.transcript.targets and (frame := cell.frame(key, None)) is not None:
+            if key[1] in self.transcript.targets and (frame := cell.frame()) is not None:
                 outbox.put(frame, self._place(key))
         self._close_if_ended(outbox)
 
@@ -226,8 +226,8 @@ class Broadcast:
         found = self.transcript
         utterances = list(found.utterances.values())
         for utterance in utterances:
-            for key, cell in utterance.keyed():
-                if cell.unacknowledged and (frame := cell.frame(key, utterance.begun)) is not None:
+            for cell in list(utterance.cells.values()):
+                if cell.unacknowledged and (frame := cell.frame()) is not None:
                     yield frame
         yield from map(self._name, found.names)
         if found.decided:
@@ -294,11 +294,7 @@ class Broadcast:
                 if cell.hidden and self._wants(viewer, language):
                     viewer.put(cell.decision((name, language)), counts=False)
         for key, cell in self.transcript.partials.items():
-            if (
-                self._seen(cell)
-                and self._wants(viewer, key[1])
-                and (frame := cell.frame(key, None, aged=True)) is not None
-            ):
+            if self._seen(cell) and self._wants(viewer, key[1]) and (frame := cell.frame(aged=True)) is not None:
                 viewer.put(frame, self._place(key))
 
     def detach(self, outbox: Outbox) -> None:

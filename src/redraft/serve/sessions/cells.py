@@ -93,11 +93,10 @@ class Cell:
         """Return the milliseconds since it was made."""
         return round(1000 * max(0.0, time.time() - self.made), 1)
 
-    def frame(self, key: Key, begun: float | None, *, aged: bool = False) -> Frame | None:
+    def frame(self, *, aged: bool = False) -> Frame | None:
         """Return the message with its newest caption, or the error in its place; None before the first.
 
         Args:
-            begun: start of the utterance in seconds.
             aged: whether to include its age, for viewers who come late.
         """
         age = self.age_ms() if aged else None
@@ -105,9 +104,7 @@ class Cell:
             return self.error.frame
         if (caption := self.caption) is not None:
             made, corrected = self.made, self.corrected or None
-            return protocol.frame_of(
-                caption, begun=begun, lag_ms=self.lag_ms, made=made, age_ms=age, corrected=corrected
-            )
+            return protocol.frame_of(caption, lag_ms=self.lag_ms, made=made, age_ms=age, corrected=corrected)
         partial = self._named(self.partial)
         return None if partial is None else protocol.frame_of(partial, lag_ms=self.lag_ms, age_ms=age)
 
@@ -121,13 +118,11 @@ class Utterance:
     """An utterance.
 
     Attributes:
-        begun: its start time in seconds; None if it is unknown.
         place: its place among those that have ended in some language; None before it has.
         cells: target language -> cell.
     """
 
     name: str
-    begun: float | None = None
     place: int | None = None
     cells: dict[str, Cell] = field(default_factory=dict)
 
@@ -175,6 +170,6 @@ class History(Iterator[Frame]):
             cell = self._current.cells[key[1]]
             if cell.hidden:
                 return cell.decision(key)
-            if cell.visible and (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
+            if cell.visible and (frame := cell.frame(aged=True)) is not None:
                 return frame
         return None

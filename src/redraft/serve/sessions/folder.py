@@ -160,12 +160,11 @@ class SessionFile:
         return set(lines)
 
     def _line(self, key: Key) -> str:
-        """Return the line of a caption, with the time at which its utterance began, if known; empty if it is hidden."""
-        utterance, cell = self._transcript.utterances.get(key[0]), self._transcript.find(key)
-        if utterance is None or cell is None or cell.hidden or (caption := cell.caption) is None:
+        """Return the line of a caption; empty if it is hidden."""
+        cell = self._transcript.find(key)
+        if cell is None or cell.hidden or (caption := cell.caption) is None:
             return ""
-        begun = {} if utterance.begun is None else {"begun": utterance.begun}
-        return json.dumps(as_object(caption) | begun, ensure_ascii=False) + "\n"
+        return json.dumps(as_object(caption), ensure_ascii=False) + "\n"
 
     def _hidden(self, key: Key) -> bool:
         cell = self._transcript.find(key)

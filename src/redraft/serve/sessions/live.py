@@ -186,14 +186,14 @@ class LiveSession:
         except InputError as error:
             raise Refused("option", str(error), "language") from None
         try:
-            self.order.accept(update)
+            update = self.order.accept(update)
         except InputError as error:
             raise Refused("stale", str(error)) from None
         self.pending.add(update, missing)
         self._note(update)
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
-        self.transcript.begin(update.utterance, update.begun)
+        self.transcript.utterance(update.utterance)
         self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
@@ -204,9 +204,9 @@ class LiveSession:
         language = self.transcript.source
         if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
             return
-        final, time, speaker = spoken.final, spoken.time, spoken.speaker
-        caption = events.Caption(spoken.utterance, spoken.seq, language, text, final=final, time=time, speaker=speaker)
-        if final:
+        same = {name: getattr(spoken, name) for name in ("utterance", "seq", "final", "time", "speaker", "start")}
+        caption = events.Caption(language=language, text=text, **same)
+        if spoken.final:
             self.broadcast.final(caption, 0.0, made, known=True)
             self._keep(caption)
         else:
@@ -228,7 +228,7 @@ class LiveSession:
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
         """Show the rest of the translations of an unfinished utterance."""
-        self.pending.add_rest(update, languages)
+        self.pending.add(update, languages, rest=True)
         self._submit(update, languages, rest=True)
 
     def _check_open(self) -> None:
@@ -277,7 +277,6 @@ class LiveSession:
                 caption = protocol.caption_of(final)
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
-                self.transcript.begin(final.utterance, final.begun)
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
                 made = final.made or 0.0
                 self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)

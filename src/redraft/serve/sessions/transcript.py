@@ -120,12 +120,6 @@ class Transcript:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         return (cell.caption for _, cell in self.cells if not cell.hidden and cell.caption)
 
-    def begin(self, name: str, time: float | None) -> None:
-        """Record the start time of an utterance in seconds; only the first call, before its end, has an effect."""
-        utterance = self.utterance(name)
-        if utterance.begun is None and utterance.place is None:
-            utterance.begun = time
-
     def partial(self, caption: Caption, lag_ms: float, most: int) -> Cell:
         """Record a partial caption; of all, the newest ``most`` are kept."""
         key = key_of(caption)
@@ -246,7 +240,6 @@ class Transcript:
         cells = [cell for target in targets if (cell := utterance.cells.get(target)) and cell.visible]
         captions = [caption for cell in cells if (caption := cell.caption) is not None]
         if captions:
-            writer.begin(utterance.name, utterance.begun)
             writer.write_together(captions)
 
 
@@ -270,14 +263,12 @@ def from_lines(text: str) -> Transcript:
     Raises:
         InputError: a line is not a final caption.
     """
-    captions, lines, begun = list[Caption](), text.split("\n"), dict[str, float | None]()
+    captions, lines = list[Caption](), text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            message = FINAL.validate_json(line)
-            captions.append(protocol.caption_of(message))
-            begun.setdefault(message.utterance, message.begun)
+            captions.append(protocol.caption_of(FINAL.validate_json(line)))
         except ValidationError:
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
@@ -286,6 +277,5 @@ def from_lines(text: str) -> Transcript:
     spoken = [each for each in languages if each not in targets]  # its captions have no source
     found = Transcript(targets, spoken[0]) if targets and len(spoken) == 1 else Transcript(languages)
     for caption in captions:
-        found.begin(caption.utterance, begun[caption.utterance])
         found.end(key_of(caption), caption, held=False)
     return found

@@ -83,7 +83,7 @@ def test_recognised_and_translated(server: Running) -> None:
         assert recognised(heard)[-1] == ("3.2", "we saw", True)
         assert finals(heard) == [("3.1", "de", expected(SENTENCE)), ("3.2", "de", expected("we saw"))]
         # Times are those of the audio, from the session's beginning.
-        times = {each["utterance"]: (each["begun"], each["time"]) for each in heard if each["type"] == "final"}
+        times = {each["utterance"]: (each["start"], each["time"]) for each in heard if each["type"] == "final"}
         assert times == {"3.1": (10.0, 12.0), "3.2": (12.0, 13.0)}
         over = [each for each in heard if each["type"] == "listening"][-1]
         assert (over["listening"], over["received"], over["recognised"]) == (False, 3 * RATE, 3 * RATE)
@@ -172,7 +172,7 @@ def test_audio_after_restart(server: Running) -> None:
         socket.say("end")
         heard = socket.until("done")
         assert recognised(heard)[-1] == ("1.4", SENTENCE, True)
-        assert next(each for each in heard if each["type"] == "final")["begun"] == 8.0
+        assert next(each for each in heard if each["type"] == "final")["start"] == 8.0
 
 
 def test_idle_after_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -25,6 +25,7 @@ import numpy as np
 from rich.console import Console
 
 from redraft.captions.events import Caption, Event, Update
+from redraft.captions.newest import Newest
 from redraft.decoding.method import Value
 from redraft.signature import signature
 from redraft.translator import Translator
@@ -44,24 +45,6 @@ METHODS: dict[str, tuple[str, dict[str, Value]]] = {
     "redraft": ("redraft", {}),
 }
 SHOWN = ("method", "languages", "answer_p50", "answer_p95", "passed_over", "busy", "lag_first", "lag_good", "retracted")
-
-
-@dataclass(slots=True)
-class Waiting:
-    """The updates that have come and are not translated; of an utterance the newest one and the final one.
-
-    Attributes:
-        passed_over: number of updates that newer ones have replaced.
-    """
-
-    updates: list[Update] = field(default_factory=list)
-    passed_over: int = 0
-
-    def add(self, update: Update) -> None:
-        """Add an update; it replaces those of its utterance that are not final."""
-        kept = [each for each in self.updates if not update.overtakes(each)]
-        self.passed_over += len(self.updates) - len(kept)
-        self.updates = [*kept, update]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +70,21 @@ def replay(
     Returns:
         The answers, and the number of updates that were passed over.
     """
-    coming, waiting, now, found = list(reversed(updates)), Waiting(), 0.0, list[Answered]()
-    while coming or waiting.updates:
-        if not waiting.updates:
+    coming, waiting, now, found = list(reversed(updates)), Newest[Update](), 0.0, list[Answered]()
+    passed_over = 0
+    while coming or waiting:
+        if not waiting:
             now = max(now, _time(coming[-1]))
         while coming and _time(coming[-1]) <= now:
-            waiting.add(coming.pop())
-        update = waiting.updates.pop(0)
+            update = coming.pop()
+            passed_over += waiting.put(update, update.utterance, final=update.final) is not None
+        update = waiting.take()
         started = clock()
         events = translate(update)
         seconds = clock() - started
         now += seconds
         found.append(Answered(update, events, now, seconds))
-    return found, waiting.passed_over
+    return found, passed_over
 
 
 def _time(update: Update) -> float:

@@ -81,8 +81,7 @@ def ours(spoken: Sequence[Spoken], to: str, profile: Profile) -> str:
     out = io.StringIO()
     writer = SubtitleWriter(out, sys.stderr, "srt", [to], profile)
     for number, each in enumerate(spoken):
-        writer.begin(str(number), each.start)
-        writer.write(Caption(str(number), 1, to, each.text, final=True, time=each.end))
+        writer.write(Caption(str(number), 1, to, each.text, final=True, time=each.end, start=each.start))
     writer.close()
     return out.getvalue()
 

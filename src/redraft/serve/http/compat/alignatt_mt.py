@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +29,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft import deadlines
 from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update, is_seconds
 from redraft.captions.formats.read import cleaned
+from redraft.captions.newest import Newest
 from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
@@ -141,20 +141,17 @@ def _with_piece(text: str, piece: str) -> str:
 
 
 class Mailbox:
-    """Updates that wait, in order; a partial one only until the next one comes."""
+    """Updates that wait."""
 
     def __init__(self) -> None:
-        self._waiting: deque[MtUpdate] = deque()
+        self._waiting = Newest[MtUpdate]()
         self._changed = asyncio.Condition()
 
     async def put(self, update: MtUpdate) -> None:
         """Let an update wait; blocks while too many do."""
         async with self._changed:
             await self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING)
-            last = self._waiting[-1] if self._waiting else None
-            if last is not None and not last.is_final and last.utterance_id <= update.utterance_id:
-                self._waiting.pop()
-            self._waiting.append(update)
+            self._waiting.put(update, update.utterance_id, final=update.is_final)
             self._changed.notify_all()
 
     async def get(self) -> MtUpdate:
@@ -162,7 +159,7 @@ class Mailbox:
         async with self._changed:
             await self._changed.wait_for(lambda: bool(self._waiting))
             self._changed.notify_all()
-            return self._waiting.popleft()
+            return self._waiting.take()
 
 
 class Conversation:

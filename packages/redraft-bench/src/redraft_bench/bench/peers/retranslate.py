@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
-from redraft.captions.request import Request
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.stabilise import stabilise
+from redraft.captions.templates import Request
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
 from redraft.decoding.loops import longest_output
