@@ -145,6 +145,7 @@ def test_bounded_memory() -> None:
         assert len(recogniser._process.audio) <= 31.2 * 16_000
     finally:
         recogniser.close()
+    assert not len(recogniser._process.audio)
 
 
 def test_reader_gone() -> None:

@@ -119,20 +119,23 @@ class RecogniserProcess:
         After a message with a ``kind`` none follows.
         """
         failed: int | None = None  # after so many samples
-        while True:
-            try:
-                async with aclosing(self._one_process()) as messages:
-                    async for each in messages:
-                        yield each
-                return
-            except _Died as death:
-                if self.killed:
+        try:
+            while True:
+                try:
+                    async with aclosing(self._one_process()) as messages:
+                        async for each in messages:
+                            yield each
                     return
-                if failed is not None and self.audio.added - failed < _SOON * RATE:
-                    yield self._failure(f"{death}, twice within {_SOON:g} s of audio", InputError)
-                    return
-                failed = self.audio.added
-                yield self._failure(f"{death}; it was started again, and no audio is lost")
+                except _Died as death:
+                    if self.killed:
+                        return
+                    if failed is not None and self.audio.added - failed < _SOON * RATE:
+                        yield self._failure(f"{death}, twice within {_SOON:g} s of audio", InputError)
+                        return
+                    failed = self.audio.added
+                    yield self._failure(f"{death}; it was started again, and no audio is lost")
+        finally:
+            self.audio.clear()
 
     def _failure(self, sentence: str, kind: type[Exception] | None = None) -> Progress:
         return Progress(self.recognised, self._cpu, Failure(sentence), kind.__name__ if kind else None)
