@@ -69,7 +69,7 @@ class Talk:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         recognisers = Recognisers(ServeSettings(model="demo-tiny", recogniser="moonshine"), Metrics())
-        recognisers.open = lambda _language: Echo(self.rng)  # type: ignore[method-assign]
+        recognisers.open = lambda _language: Echo(self.rng)  # type: ignore[assignment, method-assign]
         begin = protocol.Begin(targets=("de",), sentences=False)
         self.audio = SessionAudio("talk", begin, recognisers, self.accept, lambda _message: None, self.room)
         self.finals: dict[str, list[str]] = {}
