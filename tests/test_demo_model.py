@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends import kernels
+from redraft.backends.engine import kernels_mark
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model, resolve
 from redraft.backends.machine import processor
@@ -57,7 +57,7 @@ def test_ssbd_without_bias(in_floats: LlamaCpp, data_dir: Path, monkeypatch: pyt
     assert drafted.run.passes < plain.run.passes
 
 
-@pytest.mark.skipif(not kernels.mark(), reason="llama.cpp was built without our kernels")
+@pytest.mark.skipif(not kernels_mark(), reason="llama.cpp was built without our kernels")
 @pytest.mark.skipif("avx2" not in processor().features, reason="our kernels need AVX2")
 @pytest.mark.parametrize("weights", ["Q8_0", "Q4_K_M"])
 def test_drafts_change_no_id_without_exact_kernels(

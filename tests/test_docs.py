@@ -125,7 +125,7 @@ def test_example_of_readme_has_ten_lines() -> None:
 def resume(monkeypatch: pytest.MonkeyPatch) -> Method:
     """The plug-in of docs/development.md, registered for one test."""
     monkeypatch.setattr(registry, "_REGISTRY", all_methods())
-    module, registering = blocks(ROOT / "docs" / "development.md", "python")
+    module, registering, _ = blocks(ROOT / "docs" / "development.md", "python")
     exec(compile(module + registering, "development.md", "exec"), {"__name__": "redraft_resume"})
     return get_method("resume")
 
@@ -155,6 +155,16 @@ def test_method_of_developers_page_saves_passes(resume: Method) -> None:
     assert tallies["resume"].tokens == tallies["ar"].tokens
     assert tallies["resume"].output_acceptance > 0.5
     assert tallies["resume"].passes < tallies["ssbd"].passes < tallies["ar"].passes
+
+
+def test_format_of_developers_page() -> None:
+    *_, module = blocks(ROOT / "docs" / "development.md", "python")
+    exec(compile(module, "development.md", "exec"), names := dict[str, Any]())
+    writer = names["MarkdownWriter"](out := io.StringIO(), ["de", "ja"])
+    for language, text, final in (("de", "Wir", False), ("ja", "家", True), ("de", "Wir leben", True)):
+        writer.write(Caption("1", 0, language, text, final=final))
+    writer.close()
+    assert out.getvalue() == "| Wir leben | 家 |\n"
 
 
 # Commands and links

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends import kernels, machine, selftest
+from redraft.backends import engine, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
 from tests.programs import program
 from tools import build_llama, compilers, fetch_tokenizers, setup_env
@@ -391,7 +391,7 @@ def test_this_build_has_its_kernels() -> None:
     tag = setup_env.wheel_folder("", setup_env.build_environment(os.environ)).name
     if f"/{tag}/" not in (distribution(setup_env.ENGINE).read_text("direct_url.json") or ""):
         pytest.skip("needs llama.cpp with the kernels of this processor: make")
-    assert kernels.mark() == setup_env.kernels_mark(os.environ)
+    assert engine.kernels_mark() == setup_env.kernels_mark(os.environ)
 
 
 def test_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from hypothesis import settings
 
 from redraft import Style, Translator
 from redraft.backends import llamacpp, probe
-from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import difference

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import settings
 
 from redraft import Update
-from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.captions.state import START

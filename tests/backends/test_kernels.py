@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from redraft.backends import kernels, selftest
-from redraft.backends.engine import lib
+from redraft.backends import selftest
+from redraft.backends.engine import have_amx, kernels_mark, lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.options import LlamaOptions
 from redraft.backends.selftest import SelfTestResult
@@ -39,9 +39,9 @@ def test_models_are_opened_without_amx(
 
 
 def test_our_build_has_no_amx() -> None:
-    if not kernels.mark():
+    if not kernels_mark():
         pytest.skip("llama.cpp was built without our kernels")
-    assert not kernels.have_amx()
+    assert not have_amx()
 
 
 @pytest.mark.parametrize(

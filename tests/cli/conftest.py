@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from redraft.cli import main
-from redraft.speech import isolated, registry
+from redraft.speech import process, registry
 from tests.speech.recognisers import Scripted
 
 
@@ -59,5 +59,5 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     )
     point = SimpleNamespace(name="moonshine", load=lambda: module)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
-    monkeypatch.setattr(isolated, "isolated", lambda *_: made)
+    monkeypatch.setattr(process, "isolated", lambda *_: made)
     return made

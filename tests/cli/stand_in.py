@@ -27,14 +27,14 @@ from typing import Any
 
 from redraft.backends.llama_context import LlamaContext
 from redraft.cli import main
-from redraft.speech import isolated, registry
+from redraft.speech import process, registry
 from redraft.speech.audio import Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
 from tests.speech.recognisers import Scripted
 
 #: What a command has imported once its captions begin.
 BEGUN = """cli.translate cli.listen cli.shared.driver cli.shared.remote cli.shared.stream cli.shared.uncaptioned
-async_translator translator backends.llamacpp speech.delay speech.isolated speech.microphone""".split()
+async_translator translator backends.llamacpp speech.delay speech.process speech.microphone""".split()
 
 
 class Logged(Scripted):
@@ -115,5 +115,5 @@ if __name__ == "__main__":
     module = SimpleNamespace(SUMMARY="for tests", MODELS={}, place=lambda _: 0.0, recogniser=lambda _: recogniser)
     point = SimpleNamespace(name="moonshine", load=lambda: module)
     setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])  # noqa: B010
-    setattr(isolated, "isolated", lambda *_: recogniser)  # noqa: B010
+    setattr(process, "isolated", lambda *_: recogniser)  # noqa: B010
     main(command)

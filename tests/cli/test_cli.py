@@ -19,7 +19,8 @@ from typing import Any
 import click
 import pytest
 
-from redraft.backends import costs, kernels, selftest
+from redraft.backends import costs, selftest
+from redraft.backends.engine import kernels_mark
 from redraft.backends.machine import Processor
 from redraft.backends.selftest import SelfTestResult
 from redraft.cli.main import COMMANDS, ELSEWHERE, _wrapped, cli
@@ -241,7 +242,7 @@ class TestTables:
         done = redraft("doctor", "--model", "demo-tiny", "--engine", "threads=1", "--verbose")
         assert "\nRedraft's kernels: not in this build, although they are faster for this model" in done.out
         features = b"CPU : REDRAFT_KERNELS = 12ab34cd | " + needed
-        assert doctor._ours({"general.file_type": "7"}) == kernels.mark() == "12ab34cd"
+        assert doctor._ours({"general.file_type": "7"}) == kernels_mark() == "12ab34cd"
         features = b"CPU : REDRAFT_KERNELS = 12ab34cd | AVX2 = 1 | FMA = 1 | LLAMAFILE = 0"
         assert doctor._ours({}) == "12ab34cd, but not used, since llama.cpp was built without F16C, LLAMAFILE"
         here = Processor("Apple M2", frozenset())

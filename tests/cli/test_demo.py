@@ -27,7 +27,7 @@ from redraft.cli.demo import stage
 from redraft.cli.demo.player import FIGURES, Counts, Player, Sentence, print_table
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Tally
-from redraft.speech import isolated
+from redraft.speech import process
 from redraft.speech.audio import RATE, Samples, at_speed
 from redraft.speech.recogniser import Hypothesis
 from tests.cli.conftest import Run as Command
@@ -184,7 +184,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises())
+    monkeypatch.setattr(process, "isolated", lambda *_: Recognises())
     monkeypatch.setenv("FORCE_COLOR", "1")
     done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--engine", "threads=1")
     drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
@@ -194,7 +194,7 @@ def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: p
 
 @pytest.mark.usefixtures("hurried")
 def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
+    monkeypatch.setattr(process, "isolated", lambda *_: Recognises(dies=True))
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--engine", "threads=1")
     assert (
         done.status == 1

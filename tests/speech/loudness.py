@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from redraft.speech.audio import Samples
 
-def loud(frame: bytes) -> bool:
-    return bool(np.abs(np.frombuffer(frame, "<i2")).max() > 1000)
+
+def loud(frame: Samples) -> bool:
+    return bool(np.abs(frame).max() > 0.03)

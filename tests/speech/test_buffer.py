@@ -54,6 +54,8 @@ def test_nothing_is_lost_or_doubled(seed: int, width: int) -> None:
         assert buffer.original(place, end=True) == positions[place - 1] + 1
         assert buffer.original(place - 1) == positions[place - 1]
     assert buffer.arrival(buffer.added + 1) == now[0]
+    buffer.clear()
+    assert (len(buffer), buffer.take(1), buffer.again(), buffer.added) == (0, b"", len(positions), len(positions))
 
 
 def test_arrivals_are_bounded() -> None:

@@ -16,16 +16,16 @@ from tests.speech.recognisers import silence
 def utterances(pattern: list[tuple[bool, float]], pause: float = 0.5, block: int = 700) -> list[tuple[float, float]]:
     """Start and end of every utterance in audio that is loud and quiet in turn."""
     audio = np.concatenate([np.full(round(RATE * seconds), 0.5 * on, np.float32) for on, seconds in pattern])
-    endpointer, found, pcm = Endpointer(loud, pause), [], 0
+    endpointer, found, samples = Endpointer(loud, pause), [], 0
     stretches: list[Stretch] = []
     for start in range(0, len(audio), block):
         stretches += endpointer.hear(audio[start : start + block])
     stretches += endpointer.finish()
     for stretch in stretches:
-        pcm = len(stretch.pcm) + (0 if stretch.begins else pcm)
+        samples = len(stretch.samples) + (0 if stretch.begins else samples)
         if stretch.ends:
             found.append((stretch.start, stretch.end))
-            assert pcm / 2 / RATE >= stretch.end - stretch.start - 0.1  # no audio of an utterance is left out
+            assert samples / RATE >= stretch.end - stretch.start - 0.1  # no audio of an utterance is left out
     assert sum(each.begins for each in stretches) == sum(each.ends for each in stretches) == len(found)
     return found
 

@@ -19,7 +19,7 @@ from redraft.captions.formats.read import Item
 from redraft.errors import InputError, ModelError, OptionError
 from redraft.speech import worker
 from redraft.speech.audio import Samples
-from redraft.speech.isolated import IsolatedRecogniser, isolated
+from redraft.speech.process import IsolatedRecogniser, isolated
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter
 from tests.serve.hearing import SENTENCE, command
@@ -145,6 +145,7 @@ def test_bounded_memory() -> None:
         assert len(recogniser._process.audio) <= 31.2 * 16_000
     finally:
         recogniser.close()
+    assert not len(recogniser._process.audio)
 
 
 def test_reader_gone() -> None:

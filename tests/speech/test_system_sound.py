@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.speech.system_sound import Device, ask_for, find, how_to_install, is_system, sleeps
+from redraft.speech.microphone import Device, ask_for, how_to_install, is_system, sleeps, system_source
 
 MICROPHONES = ["Built-in Microphone", "Studio Monitor 5 USB", "HD Webcam"]
 
@@ -31,7 +31,7 @@ MICROPHONES = ["Built-in Microphone", "Studio Monitor 5 USB", "HD Webcam"]
 )
 def test_found_by_name(names: list[str], outputs: list[str], expected: int | None) -> None:
     devices = [Device(number, name) for number, name in enumerate([*MICROPHONES, *names])]
-    found = find(devices, outputs)
+    found = system_source(devices, outputs)
     assert (found and found.number) == expected
 
 

@@ -11,9 +11,8 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
-from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
-from redraft.backends.engine import lib
+from redraft.backends.engine import have_amx, lib
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
@@ -148,7 +147,7 @@ class LlamaModel:
                 raise OptionError(f"tensor_split must be at most {most} numbers, not {len(given)}", "engine")
             shares[: len(given)] = [ctypes.c_float(each) for each in given]
             params.tensor_split = shares
-        if options.exact or kernels.have_amx():
+        if options.exact or have_amx():
             params.use_extra_bufts = False
         forget_complaints()
         handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)

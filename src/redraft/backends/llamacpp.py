@@ -3,7 +3,7 @@
 There is one context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids in its slot, rolls
 back the rest, and decodes the tail of the prompt and the draft in one call, with logits only where they are needed.
 The branches of a draft tree are further sequences that share the cells of their common part.  Models with recurrent
-layers go back to copies of their sequences instead (`redraft.backends.llama_anchors`), and read no trees.
+layers go back to copies of their sequences instead (`redraft.backends.llama_slot`), and read no trees.
 
 Single and batched passes are bit-identical only if the cells of a sequence are in the order of its positions, since
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
@@ -19,11 +19,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
 from redraft.backends.llama_search import LlamaSearch
-from redraft.backends.llama_slot import LlamaSlot
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted

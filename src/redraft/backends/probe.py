@@ -1,4 +1,4 @@
-"""Whether a model with recurrent layers goes back to an earlier token, by anchors (`redraft.backends.llama_anchors`).
+"""Whether a model with recurrent layers goes back to an earlier token, by anchors (`redraft.backends.llama_slot`).
 
     python -m redraft.backends.probe FILE GPU_LAYERS
 
@@ -103,7 +103,7 @@ def difference(path: Path, gpu_layers: int = 0, *, anchored: bool = True) -> flo
 
 def _script(vocabulary: int) -> Iterator[list[Score]]:
     """Yield requests for all slots: drafts and their rejections, while the sources grow, shrink and change."""
-    from redraft.backends.llama_anchors import DISTANCE
+    from redraft.backends.llama_slot import DISTANCE
 
     def some(start: int, count: int) -> tuple[int, ...]:
         return tuple([37 * (start + place + 1) % vocabulary for place in range(count)])

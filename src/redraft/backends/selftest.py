@@ -146,7 +146,7 @@ def _child(model: Path) -> None:
     """Print the largest difference between the logits of plain kernels and of those that Redraft uses."""
     import numpy as np
 
-    from redraft.backends.kernels import have_amx
+    from redraft.backends.engine import have_amx
 
     plain = _run(model, extra=False)
     used = _run(model, extra=not have_amx())

@@ -159,13 +159,12 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
 
 def _ours(metadata: Mapping[str, str]) -> str:
     """Return the mark of the kernels of native/llama.cpp in this build, or how to get them; empty if of no use."""
-    from redraft.backends import kernels
-    from redraft.backends.engine import lib
+    from redraft.backends.engine import kernels_mark, lib
     from redraft.backends.machine import processor
 
     if "avx2" not in processor().features:
         return ""
-    built, mark = lib.llama_print_system_info().decode(), kernels.mark()
+    built, mark = lib.llama_print_system_info().decode(), kernels_mark()
     missing = [name for name in _NEEDED if f"{name} = 1" not in built]
     if mark and missing:
         return f"{mark}, but not used, since llama.cpp was built without {', '.join(missing)}"

@@ -35,8 +35,7 @@ _RATES = common.Whole(4000, 384_000)
 
 
 def _list_devices() -> None:
-    from redraft.speech.microphone import devices, system_device
-    from redraft.speech.system_sound import SYSTEM, how_to_install
+    from redraft.speech.microphone import SYSTEM, devices, how_to_install, system_device
 
     if not (names := devices()):
         raise InputError("no microphone was found")
@@ -134,8 +133,8 @@ def listen(
     """
     from redraft.captions.style import Style
     from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Delay, NoWords
+    from redraft.speech.microphone import is_system
     from redraft.speech.registry import AUTO, resolve
-    from redraft.speech.system_sound import is_system
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
     common.refuse_idle(
@@ -161,13 +160,13 @@ def listen(
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
-        from redraft.speech import isolated
+        from redraft.speech import process
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import SentenceCutter
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        made = isolated.isolated(recogniser, spoken, pause, punctuation, news)
+        made = process.isolated(recogniser, spoken, pause, punctuation, news)
         ending.when_asked(getattr(made, "hurry", bool))
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))

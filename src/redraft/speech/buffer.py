@@ -83,6 +83,11 @@ class AudioBuffer:
             del self._audio[: samples * self.width]
             self.first += samples
 
+    def clear(self) -> None:
+        """Drop all samples; places and times stay known."""
+        self._audio.clear()
+        self.first = self._next = self.added
+
     def arrival(self, place: int) -> float:
         """Return when the samples up to a place had arrived; the current time if they have not, or it is forgotten."""
         return next((when for added, when in self._arrivals if added >= place), self._clock())

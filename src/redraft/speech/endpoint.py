@@ -34,14 +34,14 @@ class Stretch:
     """New audio of an utterance.
 
     Attributes:
-        pcm: signed 16-bit samples, 16 kHz.
+        samples: the audio.
         begins: whether the utterance starts with it.
         ends: whether the utterance ends with it.
         start: start of the utterance in seconds from the start of the audio.
         end: end of the last speech in it, as ``start``.
     """
 
-    pcm: bytes
+    samples: Samples
     begins: bool
     ends: bool
     start: float
@@ -52,15 +52,15 @@ class Endpointer:
     """Splits audio into utterances; silence between them is dropped.
 
     Args:
-        is_speech: returns whether the next frame, `FRAME` signed 16-bit samples, is speech.
+        is_speech: returns whether the next frame, `FRAME` samples, is speech.
         pause: seconds of silence that end an utterance.
     """
 
-    def __init__(self, is_speech: Callable[[bytes], bool], pause: float = PAUSE) -> None:
+    def __init__(self, is_speech: Callable[[Samples], bool], pause: float = PAUSE) -> None:
         self._is_speech, self._pause = is_speech, pause
         self._rest = np.zeros(0, np.float32)
         self._frames = 0
-        self._before: deque[tuple[bytes, bool]] = deque(maxlen=_BEFORE)
+        self._before: deque[tuple[Samples, bool]] = deque(maxlen=_BEFORE)
         self._start: float | None = None
         self._silent = 0
 
@@ -69,21 +69,19 @@ class Endpointer:
         audio = np.concatenate((self._rest, samples))
         count = len(audio) // FRAME
         self._rest = audio[count * FRAME :]
-        pcm = (np.clip(audio[: count * FRAME], -1, 1) * 32767).astype("<i2")
-        new: list[bytes] = []
+        new: list[Samples] = []
         begins = False
-        for frame in pcm.reshape(count, FRAME):
+        for frame in audio[: count * FRAME].clip(-1, 1).reshape(count, FRAME):
             self._frames += 1
-            data = frame.tobytes()
-            speech = bool(self._is_speech(data))
+            speech = bool(self._is_speech(frame))
             if self._start is None:
-                if not self._wakes(data, speech):
+                if not self._wakes(frame, speech):
                     continue
                 begins, new = True, [kept for kept, _ in self._before]
                 self._start = max(0.0, self._now - len(new) * _FRAME_SECONDS)
                 self._before.clear()
                 continue
-            new.append(data)
+            new.append(frame)
             self._silent = 0 if speech else self._silent + 1
             if self._is_over():
                 yield self._stretch(new, begins, ends=True)
@@ -100,7 +98,7 @@ class Endpointer:
     def _now(self) -> float:
         return self._frames * _FRAME_SECONDS
 
-    def _wakes(self, frame: bytes, speech: bool) -> bool:
+    def _wakes(self, frame: Samples, speech: bool) -> bool:
         """Whether an utterance starts with a frame; a single loud frame does not count."""
         self._before.append((frame, speech))
         return speech and sum(loud for _, loud in list(self._before)[-_WINDOW:]) >= _SPEECH
@@ -110,9 +108,9 @@ class Endpointer:
         pause = self._pause / 2 if length >= LONG else self._pause
         return self._silent * _FRAME_SECONDS >= pause or length >= LONGEST
 
-    def _stretch(self, frames: list[bytes], begins: bool, ends: bool) -> Stretch:
-        start = self._start or 0.0
-        made = Stretch(b"".join(frames), begins, ends, start, self._now - self._silent * _FRAME_SECONDS)
+    def _stretch(self, frames: list[Samples], begins: bool, ends: bool) -> Stretch:
+        start, none = self._start or 0.0, np.zeros(0, np.float32)
+        made = Stretch(np.concatenate((none, *frames)), begins, ends, start, self._now - self._silent * _FRAME_SECONDS)
         if ends:
             self._start, self._silent = None, 0
         return made

@@ -1,20 +1,26 @@
-"""Microphone input, and the sound that the computer plays, through PortAudio."""
+"""Microphone input, and the sound that the computer plays, through PortAudio.
+
+Systems offer that sound in different ways: as a device of its own (WASAPI's loopback, a monitor source), as an input
+of the sound card (Stereo Mix), through a virtual cable that programs play into (BlackHole, VB-Cable), or, from
+PulseAudio and PipeWire, to a program that asks for it in its environment.
+"""
 
 from __future__ import annotations
 
+import os
 import queue
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
-from redraft.speech import system_sound
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Mixer, Samples, library, resampled
 
 #: Seconds of audio buffered for a slow recogniser before some is dropped.
@@ -22,11 +28,54 @@ _WAITING = 60.0
 #: Seconds without a block after which the device is gone, and between two attempts to find it again.
 _GONE, _RETRY = 3.0, 1.0
 
+#: Stands for a device in ``--device``.
+SYSTEM = "system"
+
+#: Parts of the names of devices that record what is played, in lower case.
+_RECORD_OUTPUT = (
+    "[loopback]",
+    "monitor of ",
+    ".monitor",
+    "blackhole",
+    "cable output",
+    "vb-cable",
+    "loopback audio",
+    "soundflower",
+    "stereo mix",
+    "stereomix",
+    "mixage stéréo",
+    "mezcla estéreo",
+    "missaggio stereo",
+    "ステレオ ミキサー",
+    "立体声混音",
+    "what u hear",
+    "wave out mix",
+)
+#: ALSA devices of sound servers -> the variable in which a program asks for a source, and its value.
+_SERVERS = {
+    "pulse": ("PULSE_SOURCE", "@DEFAULT_MONITOR@"),
+    "pipewire": ("PIPEWIRE_ALSA", "{ stream.capture.sink = true }"),
+}
+_INSTALL = {
+    "linux": "run PulseAudio or PipeWire, and install its plug-in for ALSA (Debian and Ubuntu: apt install "
+    "libasound2-plugins; Fedora: dnf install pipewire-alsa)",
+    "darwin": "install BlackHole (brew install blackhole-2ch), and let the sound go to it too, with a multi-output "
+    "device in Audio MIDI Setup",
+    "win32": "turn on Stereo Mix among the recording devices, or install VB-Cable and play into it",
+}
+
 _NO_PORTAUDIO = (
     "the PortAudio library is missing, which microphones need: install it with the system's packages "
     "(Debian and Ubuntu: apt install libportaudio2)"
 )
 _NO_MICROPHONE = "no microphone was found: connect one, or pass a file"
+
+
+class Device(NamedTuple):
+    """A device that can record: its number and name."""
+
+    number: int
+    name: str
 
 
 def sounddevice() -> ModuleType:
@@ -41,21 +90,17 @@ def sounddevice() -> ModuleType:
         raise MissingExtra(_NO_PORTAUDIO) from error
 
 
-def devices() -> list[system_sound.Device]:
+def devices() -> list[Device]:
     """Return the number and name of each recording device.
 
     Raises:
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
     """
     found = sounddevice().query_devices()
-    return [
-        system_sound.Device(number, str(each["name"]))
-        for number, each in enumerate(found)
-        if each["max_input_channels"] > 0
-    ]
+    return [Device(number, str(each["name"])) for number, each in enumerate(found) if each["max_input_channels"] > 0]
 
 
-def system_device() -> system_sound.Device | None:
+def system_device() -> Device | None:
     """Return the device that records what the computer plays; None if there is none.
 
     Raises:
@@ -64,7 +109,46 @@ def system_device() -> system_sound.Device | None:
     library = sounddevice()
     found = library.query_devices()
     played = [each["default_output_device"] for each in library.query_hostapis()]
-    return system_sound.find(devices(), [str(found[number]["name"]) for number in played if number >= 0])
+    return system_source(devices(), [str(found[number]["name"]) for number in played if number >= 0])
+
+
+def is_system(device: str | None) -> bool:
+    """Whether a value of ``--device`` stands for the sound that the computer plays."""
+    return device is not None and device.lower() == SYSTEM
+
+
+def system_source(devices: Sequence[Device], outputs: Sequence[str] = ()) -> Device | None:
+    """Return the device that records what the computer plays; None if there is none.
+
+    Args:
+        outputs: names of the outputs that are used by default; a device that records one of them comes first.
+    """
+    named = [each for each in devices if _records_output(each.name, outputs)]
+    current = [each for each in named if any(output and output in each.name for output in outputs)]
+    servers = [each for name in _SERVERS for each in devices if each.name == name]
+    return next(iter((*current, *servers, *named)), None)
+
+
+def _records_output(name: str, outputs: Sequence[str]) -> bool:
+    if any(name == f"{output} Monitor" for output in outputs):  # PipeWire's for JACK
+        return True
+    return any(part in name.lower() for part in _RECORD_OUTPUT)
+
+
+def ask_for(device: Device) -> None:
+    """Before the device is opened, have a sound server record what is played, unless the user has chosen a source."""
+    if device.name in _SERVERS:
+        os.environ.setdefault(*_SERVERS[device.name])
+
+
+def sleeps(device: Device) -> bool:
+    """Whether the device records nothing at all, not even silence, while nothing is played."""
+    return "[loopback]" in device.name.lower()
+
+
+def how_to_install(platform: str = sys.platform) -> str:
+    """Return what makes the sound of a computer recordable."""
+    return _INSTALL.get(platform, "install a virtual audio cable, and play into it")
 
 
 class Microphone:
@@ -98,7 +182,7 @@ class Microphone:
                 raise InputError(_NO_MICROPHONE) from error
             known = ", ".join(f"{number} {name!r}" for number, name in devices())
             raise InputError(f"device must be one of {known}, a part of one name, or system, not {device!r}") from error
-        self.name = f"system: {found['name']}" if system_sound.is_system(self._asked) else str(found["name"])
+        self.name = f"system: {found['name']}" if is_system(self._asked) else str(found["name"])
         self._rate, self._channels = self._settings(found)
         self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
         self._lost, self._stopped, self._over = 0, False, False
@@ -108,11 +192,11 @@ class Microphone:
     def _found(self) -> Any:
         """Find the device, and return what PortAudio knows about it."""
         self._device = int(self._asked) if self._asked is not None and self._asked.isdecimal() else self._asked
-        if system_sound.is_system(self._asked):
+        if is_system(self._asked):
             if (device := system_device()) is None:
-                raise InputError(f"no device records the sound of this computer: {system_sound.how_to_install()}")
-            system_sound.ask_for(device)
-            self._device, self._sleeps = device.number, system_sound.sleeps(device)
+                raise InputError(f"no device records the sound of this computer: {how_to_install()}")
+            ask_for(device)
+            self._device, self._sleeps = device.number, sleeps(device)
         return self._library.query_devices(self._device, "input")
 
     def _settings(self, found: Any) -> tuple[int, int]:

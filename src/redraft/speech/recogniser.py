@@ -119,54 +119,41 @@ def transcribe(
     Args:
         sentences: cuts the text; None leaves it as it is.
     """
-    names, samples, audio = Names(), 0, iter(blocks)
+    names, samples, audio, over = Names(), 0, iter(blocks), False
     problem: Failure | None = None
+
+    def cut(items: Iterator[Item]) -> Iterator[Item]:
+        return items if sentences is None else sentences.items(items)
+
     try:
-        while problem is None:
+        while not over:
             try:
-                block = next(audio)
-            except StopIteration:
-                break
+                block = next(audio, None)
             except RedraftError as error:
-                problem = Failure(str(error))
-                break
+                block, problem = None, Failure(str(error))
             if isinstance(block, Failure):
                 yield block
                 continue
-            samples += len(block)
             try:
-                yield from _cut(names.items(recogniser.hear(block)), sentences)
+                if block is None:
+                    over = True
+                    yield from cut(names.items(recogniser.finish()))
+                    continue
+                samples += len(block)
+                yield from cut(names.items(recogniser.hear(block)))
                 if sentences is not None:
                     yield from sentences.passed(getattr(recogniser, "recognised", samples / RATE))
             except Exception as error:
-                yield from _ended(names, sentences)
-                yield _death(error, samples)
-                return
-        try:
-            yield from _cut(names.items(recogniser.finish()), sentences)
-        except Exception as error:
-            problem = problem or _death(error, samples)
-        yield from _ended(names, sentences)
+                death = f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"
+                over, problem = True, problem or Failure(death)
+        yield from cut(names.finish())
+        yield from sentences.finish() if sentences else ()
         if problem is None and not samples:
             problem = Failure("the audio is empty: nothing was recorded in it")
         if problem is not None:
             yield problem
     finally:
         recogniser.close()
-
-
-def _cut(items: Iterable[Item], sentences: SentenceCutter | None) -> Iterable[Item]:
-    return items if sentences is None else sentences.items(items)
-
-
-def _ended(names: Names, sentences: SentenceCutter | None) -> Iterator[Item]:
-    yield from _cut(names.finish(), sentences)
-    if sentences is not None:
-        yield from sentences.finish()
-
-
-def _death(error: Exception, samples: int) -> Failure:
-    return Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}")
 
 
 def reason(error: Exception) -> str:

@@ -41,13 +41,12 @@ class SpeechDetector:
         self._context = np.zeros(_CONTEXT, np.float32)
         self._speaking = False
 
-    def __call__(self, frame: bytes) -> bool:
-        """Return whether the next frame is speech: `redraft.speech.endpoint.FRAME` signed 16-bit samples."""
-        samples: Samples = np.frombuffer(frame, "<i2").astype(np.float32) / np.float32(32768)
-        given = np.concatenate((self._context, samples))[None]
+    def __call__(self, frame: Samples) -> bool:
+        """Return whether the next frame is speech: `redraft.speech.endpoint.FRAME` samples."""
+        given = np.concatenate((self._context, frame))[None]
         hidden, cell = self._state
         probability, *self._state = self._run(None, {"input": given, "h": hidden, "c": cell})
-        self._context = samples[-_CONTEXT:]
+        self._context = frame[-_CONTEXT:]
         self._speaking = bool(probability.item() >= (_CONTINUES if self._speaking else _STARTS))
         return self._speaking
 
@@ -160,7 +159,7 @@ class Whisper(Recogniser):
         self._model, self._languages, self._endpoints, self._clock = model, languages, endpoints, clock
         #: The language of the newest pass; None if only one is spoken.
         self._language: str | None = None
-        self._audio: list[bytes] = []
+        self._audio: list[Samples] = []
         self._new, self._step = 0.0, STEP
         self._words: list[str] = []
         self._agreed = 0
@@ -180,8 +179,8 @@ class Whisper(Recogniser):
     def _add(self, stretch: Stretch) -> Iterator[Hypothesis]:
         if stretch.begins:
             self._audio, self._new, self._words, self._agreed = [], 0.0, [], 0
-        self._audio.append(stretch.pcm)
-        self._new += len(stretch.pcm) / 2 / RATE
+        self._audio.append(stretch.samples)
+        self._new += len(stretch.samples) / RATE
         if stretch.ends or self._new >= self._step:
             self._new = 0.0
             text = self._final() if stretch.ends else self._partial()
@@ -197,7 +196,7 @@ class Whisper(Recogniser):
 
     def _partial(self) -> str:
         # The costly second tries of repetitions are for the end; until then they are passed over.
-        most = round(_MORE_TOKENS + _TOKENS_PER_SECOND * sum(map(len, self._audio)) / 2 / RATE)
+        most = round(_MORE_TOKENS + _TOKENS_PER_SECOND * sum(map(len, self._audio)) / RATE)
         if found := self._pass(temperature=0.0, max_new_tokens=most):
             self._words, self._agreed = agreement(self._words, self._agreed, unfinished(found).split())
         return " ".join(self._words)
@@ -205,7 +204,7 @@ class Whisper(Recogniser):
     def _pass(self, **more: Any) -> str:
         """Recognise the whole utterance again; return its text, or an empty one in place of a repetition."""
         began = self._clock()
-        audio: Samples = np.frombuffer(b"".join(self._audio), "<i2").astype(np.float32) / np.float32(32768)
+        audio = np.concatenate(self._audio)
         if len(self._languages) != 1:
             self._language = self._spoken(audio)
         segments, _ = self._model.transcribe(

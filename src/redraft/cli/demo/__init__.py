@@ -80,7 +80,7 @@ def demo(
         from redraft.decoding.methods import get_method
         from redraft.errors import OptionError
         from redraft.speech.endpoint import PAUSE
-        from redraft.speech.isolated import isolated
+        from redraft.speech.process import isolated
         from redraft.speech.registry import AUTO, resolve
 
     if live and common.is_given("speed"):

@@ -2,7 +2,7 @@
 
 Tiny random models of every architecture in ``tests/hybrids.py`` are opened, which probes them
 (`redraft.backends.probe`).  Then the passes in the records of a run of `redraft bench` are played again in a slot
-that goes back by anchors (`redraft.backends.llama_anchors`), with a context that computes nothing and counts.  What it
+that goes back by anchors (`redraft.backends.llama_slot`), with a context that computes nothing and counts.  What it
 counts does not depend on weights.  With --updates, so many of each contender in --method are also timed, on a model of
 0.9 GB with random weights in the shape of Qwen3.5 0.8B.  Needs the repository.
 
@@ -22,9 +22,9 @@ from typing import cast
 
 import click
 
-from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llama_model import LlamaModel
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.errors import CapabilityError

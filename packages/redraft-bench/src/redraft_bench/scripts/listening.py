@@ -34,7 +34,7 @@ from redraft.signature import file_hash, machine
 from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
 from redraft.speech.backlog import Backlog
 from redraft.speech.endpoint import PAUSE
-from redraft.speech.isolated import isolated
+from redraft.speech.process import isolated
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import Translator

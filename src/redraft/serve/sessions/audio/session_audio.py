@@ -258,16 +258,12 @@ class SessionAudio:
             )
             self._send(_error("audio", self._recognisers.public(sentence)))
         else:
-            for item in self._updates(progress):
-                self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
+            items: list[Item] = [] if progress.item is None else [progress.item]
+            for item in [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]:
+                if isinstance(item, Update):
+                    self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
         if stream.position(progress.samples) - self._sent_position >= RATE:
             self._send_position()
-
-    def _updates(self, progress: Progress) -> list[Update]:
-        """Return the updates of a message from the recogniser."""
-        items: list[Item] = [] if progress.item is None else [progress.item]
-        items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
-        return [item for item in items if isinstance(item, Update)]
 
     def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
@@ -276,7 +272,8 @@ class SessionAudio:
                 raise Refused("limit", TOO_LONG)
             self._accept(update, since)
         except Refused as refused:
-            self._stop(_error(refused.code, refused.sentence))
+            self._send(_error(refused.code, refused.sentence))
+            stream.process.kill()
         else:
             self._send(stream.remember(update, self._recognised()))
 
@@ -284,12 +281,6 @@ class SessionAudio:
         """Return the number of samples before the words that are in no finished sentence yet."""
         since = self._sentences.since
         return self._last.samples if since is None else min(self._last.samples, round(max(0.0, since - _BEFORE) * RATE))
-
-    def _stop(self, problem: protocol.Error) -> None:
-        """Stop the recogniser immediately."""
-        self._send(problem)
-        if self._current is not None:
-            self._current.process.kill()
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from redraft.backends import kernels
+from redraft.backends.engine import have_amx
 from redraft.backends.options import LlamaOptions
 from redraft.cores import usable_cores
 from redraft.errors import ModelError
@@ -38,7 +38,7 @@ class LlamaCppPython:
         from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
         check_gguf(path)
-        if kernels.have_amx():
+        if have_amx():
             raise ModelError("llama-cpp-python's own class cannot leave out AMX; compile llama.cpp with `make`")
         threads = options.threads or usable_cores()
         try:
