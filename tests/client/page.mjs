@@ -38,7 +38,7 @@ const ACTIONS = {
     globalThis.location = { href: address };
     session.begin({ source: "en", targets: ["de"], ...start });
   },
-  update: ({ utterance, text }) => session.send(utterance, text, true),
+  update: ({ utterance, text, final = true }) => session.send(utterance, text, final),
   pause: (fields) => session.control({ type: "pause", ...fields }),
   hide: (fields) => session.control({ type: "hide", hidden: true, ...fields }),
   correct: (fields) => session.control({ type: "correct", ...fields }),

@@ -65,7 +65,7 @@ class FromPython:
         assert self._client is not None
         if action == "update":
             try:
-                await self._client.send(Update(fields["utterance"], 0, fields["text"], final=True))
+                await self._client.send(Update(**{"seq": 0, "final": True, **fields}))
             except InputError:
                 self.events.put_nowait({"type": "problem", "utterance": fields["utterance"]})
         elif action == "end":

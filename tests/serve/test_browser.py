@@ -249,7 +249,7 @@ def test_viewer_and_overlay(server: Running, visit: Callable[..., Any]) -> None:
         assert finals(viewer, tag) == finals(page, tag)
     assert viewer.locator(final("ar")).first.get_attribute("dir") == "rtl"
     expect(viewer.locator("textarea, input, select").filter(visible=True)).to_have_count(0)
-    options = "size=30&lines=1&colour=ff0&outline=00f&background=000000cc&align=start"
+    options = "size=30&lines=1&colour=ff0&outline=00f&background=000000cc&align=start&clear=0"
     viewer.goto(f"{server.url}/overlay?session={name_of(page)}&language=ja&{options}")
     wait_for_finals(viewer)
     assert finals(viewer, "ja")[-1] == finals(page, "ja")[-1]

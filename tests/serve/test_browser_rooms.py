@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
 from tests.serve.talking import eventually, expected
@@ -109,7 +111,7 @@ def test_own_language_is_spoken(server: Running, visit: Callable[..., Any]) -> N
 
 
 def test_two_languages_on_air(server: Running, visit: Callable[..., Any]) -> None:
-    page = visit("/overlay/hall-1?language=en&language=de")
+    page = visit("/overlay/hall-1?language=en&language=de&clear=0")
     with server.socket() as socket:
         socket.start("de", "ja", room="hall-1")
         utter(socket, "we saw")
@@ -127,7 +129,7 @@ def test_two_languages_on_air(server: Running, visit: Callable[..., Any]) -> Non
         expect(other.locator("#problem")).to_contain_text("language must be one of en, de, ja")
 
 
-@pytest.mark.parametrize("page_of", ["/watch/hall-1?language=de", "/overlay/hall-1?language=de"])
+@pytest.mark.parametrize("page_of", ["/watch/hall-1?language=de", "/overlay/hall-1?language=de&clear=0"])
 def test_full_room(visit: Callable[..., Any], page_of: str, server: Running) -> None:
     object.__setattr__(server.hub.settings, "viewers", 1)
     with server.socket() as socket, server.socket("/v1/rooms/hall-1/watch") as first:
@@ -136,9 +138,44 @@ def test_full_room(visit: Callable[..., Any], page_of: str, server: Running) -> 
         first.until("final")
         page = visit(page_of)
         expect(page.locator("#problem")).to_contain_text("places for viewers")
+        if "overlay" in page_of:  # what its operator sees
+            expect(page).to_have_title(re.compile("places for viewers"))
         first.connection.close()
         wait_for_finals(page, "de", 1)
         expect(page.locator("#problem")).not_to_be_visible()
+
+
+def test_refused_look_at_a_session(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit(tolerated="403|404")
+    refusal = {"error": {"code": "host", "message": "ask for it by its own name"}}
+    page.route("**/v1/sessions/*", lambda route: route.fulfill(status=403, json=refusal))
+    page.goto(f"{server.url}/watch?session={'a' * 32}")
+    expect(page.locator("#problem")).to_contain_text("ask for it by its own name")
+    page.unroute("**/v1/sessions/*")
+    token = new_token()
+    with server.socket() as socket:
+        socket.start("de", token=token)
+        page.goto(f"{server.url}/watch?session={public_name(token)}")
+        expect(page.locator("#state")).to_have_text("Live")
+        expect(page.locator("#problem")).not_to_be_visible()
+
+
+def test_element_without_styles(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1")
+    page.route("**/css/overlay.css", lambda route: None)  # it never comes
+    with server.socket() as socket:
+        socket.start("de", room="hall-1")
+        utter(socket, "we saw")
+        page.evaluate(
+            """async () => {
+              await import("/redraft-captions.js");
+              const element = document.createElement("redraft-captions");
+              const attributes = { room: "hall-1", language: "de", clear: "0" };
+              for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+              document.body.replaceChildren(element);
+            }"""
+        )
+        wait_for_finals(page, "de", 1)
 
 
 def connections(page: Any, path: str) -> list[list[bool]]:

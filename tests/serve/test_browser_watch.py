@@ -444,7 +444,7 @@ def test_overlay_of_room(server: Running, visit: Callable[..., Any]) -> None:
 def test_operator(server: Running, visit: Callable[..., Any]) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
-        watch, overlay = (visit(f"/{path}?session={name}&language=de") for path in ("watch", "overlay"))
+        watch, overlay = (visit(f"/{path}?session={name}&language=de&clear=0") for path in ("watch", "overlay"))
         socket.say("update", utterance="0", seq=0, text="we saw")
         expect(watch.locator(".utterance")).to_have_count(1)
         socket.say("hide", utterance="0")

@@ -23,7 +23,7 @@ def server(viewers: Running) -> Running:
 def test_viewers_only(redis: RedisServer, speakers: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit(f"/watch?session={public_name(token)}", tolerated="404")
-    overlay = visit("/overlay?room=hall-1&language=de")
+    overlay = visit("/overlay?room=hall-1&language=de&clear=0")
     expect(page.locator("#state")).to_have_text("Waiting")
     with speakers.socket() as socket:
         socket.start("de", token=token, room="hall-1", method="ar")
