@@ -1,4 +1,4 @@
-"""Random drops, moves, kills, stops and decisions: nothing hidden is ever sent, no final caption is lost or doubled.
+"""Random drops, silences, moves, kills, stops, decisions: nothing hidden is sent, no final caption is lost or doubled.
 
 ``REDRAFT_STRESS`` is the number of steps of each run, 120 if it is not set.
 """
@@ -12,11 +12,13 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import Any
+from unittest import mock
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
+from redraft import deadlines
 from redraft.captions.events import Caption, Update
 from redraft.client import Backoff, Client
 from tests.client.lines import EXACT, Line, line
@@ -62,6 +64,7 @@ class Run:
         #: What may end and come back, and the one that is away.
         self.mortal = [*servers, *others]
         self.away: asyncio.Task[None] | None = None
+        self.healing: asyncio.Task[None] | None = None
         #: Set once all captions have come.
         self.heard = asyncio.Event()
         self.finals: dict[Key, str] = {}
@@ -142,6 +145,17 @@ class Run:
     async def cut(self) -> None:
         self.cable.cut()
 
+    async def swallow(self) -> None:
+        """Lose what is sent in both directions, without a word, and close the connection later if nobody else has."""
+        self.cable.hangs = True
+
+        async def heal() -> None:
+            await asyncio.sleep(self.drawn.uniform(0, 2))
+            self.cable.hangs = False
+            self.cable.cut()
+
+        self.healing = asyncio.create_task(heal())
+
     async def move(self) -> None:
         self.cable.to = self.drawn.choice(self.servers).port
         self.cable.cut()
@@ -171,7 +185,7 @@ class Run:
         does: list[Callable[[], Any]] = [
             *[self.update] * 10,
             *[self.wait] * 4,
-            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move, self.kill, self.stop),
+            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move, self.kill, self.stop, self.swallow),
         ]
         for _ in range(STEPS):
             await self.drawn.choice(does)()
@@ -181,6 +195,8 @@ class Run:
             await self.pause()
         if self.growing:
             await self.update(end=True)
+        if self.healing:
+            await self.healing
         await self.client.end()  # `done` must not come before the last final, whatever drops
         async with asyncio.timeout(SECONDS):
             while not self.client._done:
@@ -234,6 +250,7 @@ async def background(*work: Any) -> AsyncIterator[None]:
 
 async def stress(seed: int, servers: list[Place], others: list[Place], *mortal: Any) -> None:
     async with AsyncExitStack() as stack:
+        stack.enter_context(mock.patch.object(deadlines, "HEARTBEAT", 0.5))
         cable = await stack.enter_async_context(line(servers[0].port))
         address, backoff = f"http://127.0.0.1:{cable.port}", Backoff(0.01, 0.2, SECONDS)
         client = await stack.enter_async_context(Client(address, TO, method=EXACT, room="hall", backoff=backoff))
