@@ -18,16 +18,7 @@ if TYPE_CHECKING:
     from redraft.translator import Translator
 
 __version__ = "0.1.0"
-__all__ = [
-    "AsyncTranslator",
-    "Caption",
-    "Failure",
-    "RedraftError",
-    "Style",
-    "Translator",
-    "Update",
-    "__version__",
-]
+__all__ = ["AsyncTranslator", "Caption", "Failure", "RedraftError", "Style", "Translator", "Update", "__version__"]
 
 _HOMES = {
     "AsyncTranslator": "async_translator",

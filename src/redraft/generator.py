@@ -183,12 +183,7 @@ class _Stream:
     """The text of an output that grows, in whole characters; one that begins a text has no space before it."""
 
     def __init__(
-        self,
-        prompt: int,
-        token_bytes: Callable[[int], bytes],
-        show: Callable[[str], object] | None,
-        *,
-        begins: bool,
+        self, prompt: int, token_bytes: Callable[[int], bytes], show: Callable[[str], object] | None, *, begins: bool
     ) -> None:
         self._prompt, self._token_bytes, self._show, self._begins = prompt, token_bytes, show, begins
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -39,11 +39,6 @@ def machine() -> dict[str, str]:
     }
 
 
-def with_processor(signature: str) -> str:
-    """Return a signature for display; marks those recorded without the processor."""
-    return signature if "|processor:" in signature else f"{signature}|processor:not recorded"
-
-
 def model_label(path: Path) -> str:
     """Return a model's name and the hash of its files, its own or all in its folder; without files, only the name."""
     if not path.exists():

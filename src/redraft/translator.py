@@ -138,14 +138,7 @@ class Translator:
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
             backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
-            made = cls(
-                backend,
-                to,
-                method=chosen,
-                options=options,
-                style=style,
-                small=drafting,
-            )
+            made = cls(backend, to, method=chosen, options=options, style=style, small=drafting)
             owned.push(made._closing)
             made._closing, made._name = owned.pop_all(), os.fspath(model)
         return made

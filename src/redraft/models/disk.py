@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -169,15 +170,13 @@ def _lm_studio_folders() -> list[Path]:
 
 
 def _of_lm_studio() -> Iterator[ModelOnDisk]:
-    for folder in _lm_studio_folders():
-        models: dict[str, list[Path]] = {}
-        for path in _found(folder, "*/*/*.gguf"):
-            # A projector is the part of a model that sees.
-            if path == parts(path)[0] and not path.name.startswith("mmproj"):
-                models.setdefault("/".join(path.parts[-3:-1]), []).append(path)
-        for name, paths in models.items():
-            for path in paths:
-                yield ModelOnDisk(f"lmstudio:{name}" if len(paths) == 1 else f"lmstudio:{name}/{path.stem}", path)
+    every = [path for folder in _lm_studio_folders() for path in _found(folder, "*/*/*.gguf")]
+    # A projector is the part of a model that sees.
+    models = [path for path in every if path == parts(path)[0] and not path.name.startswith("mmproj")]
+    beside = Counter(path.parent for path in models)
+    for path in models:
+        name = f"lmstudio:{'/'.join(path.parts[-3:-1])}"
+        yield ModelOnDisk(name if beside[path.parent] == 1 else f"{name}/{path.stem}", path)
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

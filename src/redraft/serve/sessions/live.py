@@ -208,7 +208,7 @@ class LiveSession:
         caption = events.Caption(language=language, text=text, **same)
         if spoken.final:
             self.broadcast.final(caption, 0.0, made, known=True)
-            self._keep(caption)
+            self.kept += _size(caption)
         else:
             self.broadcast.partial(caption, 0.0, known=True)
 
@@ -280,21 +280,17 @@ class LiveSession:
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
                 made = final.made or 0.0
                 self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
-                self._keep(caption)
+                self.kept += _size(caption)
                 if caption.source:
                     self._show_source(caption, caption.source, made)
-                    self._remember(caption)
+                    if self.engine:  # the context of later prompts
+                        lane, pair = self.lanes[caption.language], (caption.source, caption.text)
+                        self.engine.post(partial(lane.remember, *pair, caption.source_language))
 
     def acknowledged(self, ack: protocol.Ack) -> None:
         """Record that the owner has received an utterance's end in a language."""
         language = same_of(ack.language, self.transcript.languages) or ack.language
         self.broadcast.acknowledged((ack.utterance, language), ack.corrected)
-
-    def _remember(self, caption: events.Caption) -> None:
-        """Add an earlier sentence to the context of later prompts."""
-        if self.engine:
-            lane = self.lanes[caption.language]
-            self.engine.post(lambda: lane.remember(caption.source, caption.text, caption.source_language))
 
     def control(self, message: protocol.Control | protocol.Declare) -> None:
         """Pause captions for viewers, hide one, correct one, or name a speaker.
@@ -350,9 +346,6 @@ class LiveSession:
             )
         self.kept += len(message.text) - (len(cell.correction) if cell else 0)
         self.broadcast.correct((utterance, language), message.text, message.decision)
-
-    def _keep(self, caption: events.Caption) -> None:
-        self.kept += _size(caption)
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
@@ -428,7 +421,7 @@ class LiveSession:
             self.broadcast.partial(caption, lag_ms)
             return
         self.broadcast.final(caption, lag_ms)
-        self._keep(caption)
+        self.kept += _size(caption)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target

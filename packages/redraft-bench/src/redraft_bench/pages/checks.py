@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from redraft.captions.languages import parse_language
 from redraft.models import SHIPPED, shipped_path
-from redraft.signature import file_hash, with_processor
+from redraft.signature import file_hash
 from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import COLUMNS, cell
@@ -67,7 +67,7 @@ PROCESSORS = {
 
 def measured_on(row: Row) -> str:
     """Return the processor of a row with what matters to its kernels."""
-    [label] = processors([with_processor(row["signature"])])
+    [label] = processors([row["signature"]])
     return PROCESSORS.get(label, label)
 
 
@@ -491,7 +491,7 @@ def card(results: Sequence[Result]) -> str:
 
 def below(signatures: Iterable[str]) -> str:
     """Return folded signatures, and below them the processor, and models whose weights have changed since."""
-    lines = list(dict.fromkeys(map(with_processor, signatures)))
+    lines = list(dict.fromkeys(signatures))
     if not lines:
         return ""
     remark = f"Processor: {', '.join(processors(lines))}."
@@ -502,8 +502,9 @@ def below(signatures: Iterable[str]) -> str:
 
 
 def processors(signatures: Iterable[str]) -> list[str]:
-    """Return the processors that signatures name."""
-    return sorted({fact for line in signatures for fact in re.findall(r"processor:([^|]+)", line)})
+    """Return the processors that signatures name; earlier ones name none."""
+    found = (re.search(r"processor:([^|]+)", line) for line in signatures)
+    return sorted({match[1] if match else "not recorded" for match in found})
 
 
 def earlier(signatures: Iterable[str]) -> list[str]:

@@ -11,15 +11,7 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.dialect import (
-    SOURCE,
-    Body,
-    detected,
-    fields,
-    refusing,
-    routes,
-    translated_each,
-)
+from redraft.serve.http.compat.dialect import SOURCE, Body, detected, fields, refusing, routes, translated_each
 from redraft.serve.http.endpoints import language_of
 from redraft.serve.sessions.hub import Hub
 

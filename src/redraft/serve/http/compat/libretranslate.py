@@ -12,15 +12,7 @@ from starlette.routing import BaseRoute
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
 from redraft.captions.spoken import AUTO
-from redraft.serve.http.compat.dialect import (
-    SOURCE,
-    Body,
-    detected,
-    fields,
-    refusing,
-    routes,
-    translated_each,
-)
+from redraft.serve.http.compat.dialect import SOURCE, Body, detected, fields, refusing, routes, translated_each
 from redraft.serve.http.endpoints import Lenient, language_of
 from redraft.serve.sessions.hub import Hub
 
@@ -75,11 +67,7 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
         offer = hub.offer
         sources = offer.source_languages or (SOURCE,)
         listed = [
-            {
-                "code": code,
-                "name": parse_language(code).name,
-                "targets": sorted(set(offer.target_languages) - {code}),
-            }
+            {"code": code, "name": parse_language(code).name, "targets": sorted(set(offer.target_languages) - {code})}
             for code in sorted(sources)
         ]
         return JSONResponse(listed)

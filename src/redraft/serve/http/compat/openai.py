@@ -328,10 +328,7 @@ async def _streamed(wanted: ChatRequest, work: Callable[[Hear], Awaitable[Answer
 
 
 async def _events(
-    wanted: ChatRequest,
-    answer: asyncio.Future[Answered],
-    piece: bytes | None,
-    pieces: asyncio.Queue[bytes | None],
+    wanted: ChatRequest, answer: asyncio.Future[Answered], piece: bytes | None, pieces: asyncio.Queue[bytes | None]
 ) -> AsyncIterator[str]:
     usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
     head = _head("chat.completion.chunk", wanted.model) | ({"usage": None} if usage else {})
