@@ -290,7 +290,7 @@ class Bench:
         return [each[-1] if update.final else each[min(place, len(each) - 1)] for each in others]
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
-        task = Task(backend, contender.language, contender.max_tokens)
+        task = Task(backend, contender.language, contender.max_tokens, self.style)
         small = _path(self.models.smalls[0]) if self.models.smalls else None
         models = Models(_path(self.models.model), small, self.models.engine)
         return open_peer(contender.method, task, models, dict(contender.options))

@@ -12,6 +12,7 @@ import pytest
 from redraft.backends import costs
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
+from redraft.captions.style import Style
 from redraft.errors import InputError
 from redraft_bench.bench.peers import PEERS
 from redraft_bench.bench.results import chrf_change, finish
@@ -82,6 +83,19 @@ def test_peer_opens_its_own_draft_model(tmp_path: Path, monkeypatch: pytest.Monk
     made = bench(tmp_path, replace(TABLE, lines=("ar", "local-agreement n=2")), stream=stream)
     assert [len(line.records) for line in made.run()] == [1, 1]
     assert "small:" in made.signature
+
+
+def test_peers_take_the_prompt_of_a_run(tmp_path: Path) -> None:
+    stream = Stream("whole", tuple(replace(each, updates=each.updates[-1:]) for each in STREAM.segments))
+    table, style = Table("two", "Two lines.", ("ar", "local-agreement")), Style(prompt="Yes. {source}<2de>")
+    made = Bench(table, stream, "de", MODELS, tmp_path, style=style)
+    made.run()
+    records = list(read_records(made.file(".records.jsonl")))
+    # Methods cut off what repeats itself, which peers do not.
+    begins = [
+        [each.steps[-1].tokens[:4] for each in records if each.contender == name.name] for name in made.contenders
+    ]
+    assert begins[0] == begins[1] and len({*begins[0]}) == len(stream.segments)
 
 
 def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.stabilise import stabilise
+from redraft.captions.style import Style
 from redraft.captions.templates import Request
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
@@ -28,16 +29,16 @@ class Task:
         backend: the model on Redraft; only its tokenizer and metadata are used.
         language: BCP 47 tag of the target language.
         max_tokens: maximum length of one translation in tokens, at least 1.
-        prompt: a prompt of the user's own (`redraft.captions.style.Style`); None takes the model's template.
+        style: how prompts are made; of its fields, the source language, the template and the prompt.
 
     Raises:
         ModelError: the model has no usable prompt template.
     """
 
-    def __init__(self, backend: Backend, language: str, max_tokens: int, prompt: str | None = None) -> None:
+    def __init__(self, backend: Backend, language: str, max_tokens: int, style: Style = Style()) -> None:
         self.backend, self.language, self._max_tokens = backend, language, max_tokens
-        source, target = parse_language("en", "source language"), parse_language(language)
-        self._prompter = Prompter.for_model(backend.metadata, source, target, prompt=prompt)
+        source, target = parse_language(style.source_language, "source language"), parse_language(language)
+        self._prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
         self._mark = final_mark(backend.metadata)
         self._script = own_script(backend, target)
 
