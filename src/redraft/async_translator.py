@@ -242,13 +242,11 @@ class AsyncTranslator:
         self._pending.answered(answer)
         self._held += answer.events
         if self._ahead or not self._pending:
-            for event in sorted(self._held, key=self._place):
+            places = {language: place for place, language in enumerate(self._lanes)}
+            for event in sorted(self._held, key=lambda event: places.get(event.language or "", 0)):
                 self._events.put_nowait(event)
             self._held.clear()
         self._finish()
-
-    def _place(self, event: Event) -> int:
-        return self.languages.index(event.language) if event.language in self._lanes else 0
 
     def _finish(self) -> None:
         if self._ended and not self._pending and not self._over:

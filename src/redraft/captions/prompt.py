@@ -89,7 +89,7 @@ class Prompter:
             raise OptionError(f"{template!r} is not known: use {', '.join(others)} or {last}", "template")
         if template is not None and prompt is not None:
             raise OptionError("template and prompt cannot be combined, so leave one out")
-        start, end = (_token(metadata, f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos"))
+        start, end = (control_token(metadata, name) for name in ("bos", "eos"))
         if prompt is not None:
             chosen = Template(filled(prompt), "prompt")
         else:
@@ -187,6 +187,7 @@ def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptS
     return segments
 
 
-def _token(metadata: Mapping[str, str], key: str) -> int | None:
-    value = metadata.get(key, "")
+def control_token(metadata: Mapping[str, str], name: str) -> int | None:
+    """Return the id of a model's control token, such as ``bos`` or ``eos``; None if it has none."""
+    value = metadata.get(f"tokenizer.ggml.{name}_token_id", "")
     return int(value) if value.isdecimal() else None

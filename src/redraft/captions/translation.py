@@ -172,7 +172,8 @@ class Translation:
             return [*failures, caption], state
         if not caption.text and has_words(text):
             return failures or [self._failure(update, _unanswered(state.decoded))], state
-        if not (as_it_is or state.misspelt) and (problem := self._problem(caption.text, text)):
+        problem = REPEATED if repeats(caption.text, text) else self.writing.problem(caption.text)
+        if problem and not (as_it_is or state.misspelt):
             failures.append(self._failure(update, problem))
             state = replace(state, misspelt=True)  # once in a stream
         if fits and state.decoded.output.finished:
@@ -203,12 +204,6 @@ class Translation:
             state = yield from self._repaired(state, how)
         return state, pauses or (changed and state.is_slow)
 
-    def _problem(self, translation: str, text: str) -> str:
-        """Return what is wrong with a final translation as such; empty if nothing."""
-        if repeats(translation, text):
-            return REPEATED
-        return self.writing.problem(translation)
-
     def _asked(self, state: State, text: str, language: str | None) -> tuple[Prompt, str]:
         """Return the prompt, and why it cannot be used; empty if it can."""
         try:
@@ -217,7 +212,10 @@ class Translation:
             return Prompt(), str(error)
         length = len(prompt.encoder) or len(prompt.ids)
         fits = max(length, len(prompt.ids) + 1) <= self.vocabulary.context_length
-        return prompt, "" if fits else self._overflow(length)
+        return prompt, "" if fits else (
+            f"the source is too long: its prompt has {length} tokens and the context length is "
+            f"{self.vocabulary.context_length}; end the utterance earlier or raise the context length"
+        )
 
     def _prompt_for(self, state: State, text: str, language: str | None) -> Prompt:
         """Return the prompt with the newest earlier sentences in its language that leave room for a translation.
@@ -318,15 +316,12 @@ class Translation:
         """Ids that end an output."""
         return self.vocabulary.end_tokens | self.vocabulary.breaks.ends
 
-    def _read(self, source: str) -> OutputReader:
-        vocabulary, labels = self.vocabulary, self.writing.labels
-        return OutputReader(source, vocabulary.breaks, vocabulary.token_bytes, labels)
-
     # One decoding
 
     def _decode(self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED) -> Asking[State]:
         vocabulary, settings = self.vocabulary, self.settings
-        reader, memory = self._read(how.text), {kind: copy(each) for kind, each in state.memory.items()}
+        reader = OutputReader(how.text, vocabulary.breaks, vocabulary.token_bytes, self.writing.labels)
+        memory = {kind: copy(each) for kind, each in state.memory.items()}
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
 
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:
@@ -376,7 +371,7 @@ class Translation:
             return None
         # What the outputs before this one agree on; nothing if there are too few.
         enough = len(state.outputs) == display.agree - 1
-        known = reduce(_common, state.outputs) if enough else ()
+        known = reduce(lambda one, other: one[: common_prefix(one, other)], state.outputs) if enough else ()
         return Certainty(known, display.first_sight, stop, state.ending.trust)
 
     def _parts(self, how: _Decoding, memory: dict[type, object]) -> tuple[Drafter, Rule]:
@@ -435,12 +430,6 @@ class Translation:
 
     # Failures
 
-    def _overflow(self, length: int) -> str:
-        return (
-            f"the source is too long: its prompt has {length} tokens and the context length is "
-            f"{self.vocabulary.context_length}; end the utterance earlier or raise the context length"
-        )
-
     def _runaway(self, decoded: Decoded) -> str:
         tokens = len(decoded.output.tokens)
         if not decoded.is_endless:
@@ -486,10 +475,6 @@ def _is_slow(state: State, update: Update) -> bool:
     if state.update is None or since is None or update.time is None:
         return state.is_slow
     return update.seq - state.update.seq > 1 and update.time - since >= LONG_PAUSE
-
-
-def _common(first: Ids, second: Ids) -> Ids:
-    return first[: common_prefix(first, second)]
 
 
 def as_output(

@@ -136,18 +136,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # Files and pipes get UTF-8; a terminal without Chinese characters must not end a stream.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-            _wait_for_reader(stream)
+            with suppress(OSError):  # it has no descriptor
+                if os.name == "posix":  # a program that shares the pipe, such as node, may not want to wait for readers
+                    os.set_blocking(stream.fileno(), True)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None:
         sys.stderr = cast(TextIO, _Messages(sys.stderr))
     atexit.register(gc.freeze)  # otherwise Python visits all objects several times at exit, which takes .3 s
     sys.exit(_run(arguments))
-
-
-def _wait_for_reader(stream: TextIO) -> None:
-    """Let writing wait while a pipe is full, even if a program that shares it, such as node, does not want that."""
-    with suppress(OSError):  # it has no descriptor
-        if os.name == "posix":
-            os.set_blocking(stream.fileno(), True)
 
 
 class _Messages(io.TextIOBase):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from redraft.backends.load import MakesPrompts
 from redraft.captions.chat import ChatTemplate
-from redraft.captions.prompt import conversation
+from redraft.captions.prompt import control_token, conversation
 from redraft.captions.settings import Vocabulary
 from redraft.captions.templates import chat_template
 from redraft.decoding.backend import Backend
@@ -43,8 +43,7 @@ class Chat:
 
     def __init__(self, template: ChatTemplate, backend: Backend, vocabulary: Vocabulary) -> None:
         self._template, self._backend, self._vocabulary = template, backend, vocabulary
-        end = backend.metadata.get("tokenizer.ggml.eos_token_id", "")
-        self._end = int(end) if end.isdecimal() else None
+        self._start, self._end = (control_token(backend.metadata, name) for name in ("bos", "eos"))
 
     def answer(self, messages: Sequence[tuple[str, str]], most: int | None, told: Mapping[str, object]) -> Task:
         """Return what answers messages.
@@ -87,11 +86,6 @@ class Chat:
             return Answered(text, output.cut, len(ids), len(output.tokens)), output.tokens
 
         return Task(Wish("chat", ids, tuple(source)), run)
-
-    @property
-    def _start(self) -> int | None:
-        start = self._backend.metadata.get("tokenizer.ggml.bos_token_id", "")
-        return int(start) if start.isdecimal() else None
 
 
 def chat_of(backend: Backend, vocabulary: Vocabulary) -> Chat | None:

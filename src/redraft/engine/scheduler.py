@@ -341,13 +341,10 @@ class Scheduler:
         while work.score and work.score.spare:
             now = self.clock()
             crowded = len(self._busy) + len(self._requests) > SEARCHING
-            if not (crowded or self._strained(now) or work.overdue(now, curve)):
+            strained = self.load.busy(now) > CALM and len(self._speaking(now)) > SEARCHING
+            if not (crowded or strained or work.overdue(now, curve)):
                 return
             self._guarded(work, partial(work.advance, None, declined=True))
-
-    def _strained(self, now: float) -> bool:
-        """Whether many are translated and the engine is busy with them."""
-        return self.load.busy(now) > CALM and len(self._speaking(now)) > SEARCHING
 
     def _chosen(self, ready: Sequence[tuple[Work, Slot]]) -> list[Part]:
         """Return what the next pass answers."""

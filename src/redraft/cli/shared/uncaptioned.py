@@ -35,22 +35,22 @@ class Uncaptioned:
         self._languages = tuple(languages)
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
-        #: Whether any update has come.
-        self.begun = False
 
     def __len__(self) -> int:
         with self._lock:
             return sum(bool(each.newest.text.strip()) for each in self._open.values())
 
-    def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass on what is recognised."""
+    def recognised(self, items: Iterable[Item], ending: Ending) -> Iterator[Item]:
+        """Pass on what is recognised; if the end is asked for before anything is, no failure either."""
+        begun = False
         for item in items:
             if isinstance(item, Update):
+                begun = True
                 with self._lock:
-                    self.begun = True
                     each = self._open.setdefault(item.utterance, _Open(item, list(self._languages)))
                     each.newest = item
-            yield item
+            if begun or not ending.asked:
+                yield item
 
     def written(self, event: Event) -> None:
         """Note an event that has been written; the failure of a final update ends its utterance too."""
@@ -93,7 +93,7 @@ def accounted(
     """
     uncaptioned = Uncaptioned(languages)
     items = _timed(items, ending) if timed else items
-    backlog = Backlog(_begun(uncaptioned, items, ending), (lambda: ending.live) if skip is None else lambda: skip)
+    backlog = Backlog(uncaptioned.recognised(items, ending), (lambda: ending.live) if skip is None else lambda: skip)
     ending.open, ending.settle = uncaptioned.__len__, backlog.wait
     ending.when_asked(backlog.hurry)
     try:
@@ -119,11 +119,4 @@ def _timed(items: Iterable[Item], ending: Ending, clock: Callable[[], float] = t
         if ending.live and isinstance(item, Update) and item.time is None:
             yield replace(item, time=round(clock() - opened, 3))
         else:
-            yield item
-
-
-def _begun(uncaptioned: Uncaptioned, items: Iterable[Item], ending: Ending) -> Iterator[Item]:
-    """Record what is recognised; if the end is asked for before anything is, that is no failure."""
-    for item in uncaptioned.recognised(items):
-        if uncaptioned.begun or not ending.asked:
             yield item
