@@ -352,7 +352,8 @@ CHECKS = (
         "processor time of one thread that it took here, and partial updates that arrive meanwhile are passed over. "
         "*Answers* are captions, with their lag behind the update. *First shown* and *for good* are the lags of words "
         "behind the voice, and *retracted* is words a minute. LocalAgreement is the "
-        "[setting](../calm.md#other-settings) of `redraft`.",
+        "[setting](../calm.md#other-settings) of `redraft`. In this replay nothing ends a search for a better final "
+        "caption early; elsewhere the next sentence does.",
         language_models.kept_up,
     ),
     Check(
