@@ -35,9 +35,9 @@ KEY = 60
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def served(model: str = "demo") -> Iterator[str]:
     """Run a server while the block runs; yield its URL."""
-    command = [str(Path(sys.executable).with_name("redraft")), "serve", "--model", "demo", "--port", "0"]
+    command = [str(Path(sys.executable).with_name("redraft")), "serve", "--model", model, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None  # noqa: S101  # for the type checker

@@ -122,7 +122,7 @@ def speak(voices: Path) -> None:
                 recording.write(audio[start : start + SPOKEN_RATE])
 
 
-def hear(recogniser: str = RECOGNISER, path: Path = RECORDING) -> Iterator[Update]:
+def hear(recogniser: str = RECOGNISER, path: Path = RECORDING, language: str = "en") -> Iterator[Update]:
     """Yield what a recogniser sends for a recording; times are the seconds of audio that it had heard."""
     samples = 0
 
@@ -132,7 +132,7 @@ def hear(recogniser: str = RECOGNISER, path: Path = RECORDING) -> Iterator[Updat
             samples += len(block)
             yield block
 
-    opened: Any = open_recogniser(recogniser)
+    opened: Any = open_recogniser(recogniser, language)
     opened._clock = lambda: 0.0  # a pass every half second of audio, however busy this machine is
     for item in transcribe(counted(), opened, SentenceCutter()):
         if not isinstance(item, Update):

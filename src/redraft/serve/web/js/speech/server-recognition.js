@@ -47,10 +47,6 @@ export class ServerRecognition {
     return this.#session !== null && !this.#stopping;
   }
 
-  get pausing() {
-    return this.#microphone.pausing;
-  }
-
   pause(pausing) {
     this.#microphone.pause(pausing);
   }
