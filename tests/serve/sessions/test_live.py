@@ -54,6 +54,31 @@ def test_same_seq_final() -> None:
     live.accept(Update("1", 4, "we saw", final=True))
 
 
+def test_captions_while_the_owner_is_told() -> None:
+    """What ends or is named after a connection has begun, and before it has got what it may not know, comes once."""
+    live, outbox = offline(), Outbox(99)
+
+    def final(utterance: str) -> None:
+        update = Update(utterance, 0, "we saw", final=True)
+        live.accept(update)
+        answer(live, update)
+
+    final("1")
+    live.broadcast.name("A", "Anna")
+    live.broadcast.name("B", "Ben")
+    live.attach(outbox)
+    final("2")
+    found = list[dict[str, Any]]()
+    while (message := outbox._next()) is not None:
+        found.append(json.loads(message.text))
+        if len(found) == 3:
+            final("3")
+            live.broadcast.name("C", "Chris")
+    finals = [each["utterance"] for each in found if each["type"] == "final" and each["language"] == "de"]
+    names = [each["name"] for each in found if each["type"] == "named"]
+    assert (finals, names) == (["1", "2", "3"], ["Anna", "Ben", "Chris"])
+
+
 def test_start_without_first_updates() -> None:
     """Subtitles begin with the words, though the first updates never came; other updates of it change nothing."""
     live, engine = offline(), mock.Mock(Engine)

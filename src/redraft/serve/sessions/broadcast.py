@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from redraft import protocol
 from redraft.captions.events import Caption
@@ -222,18 +223,19 @@ class Broadcast:
         self._close_if_ended(outbox)
 
     def _for_owner(self) -> Iterator[Frame]:
-        """Yield what the owner may not know: unacknowledged ends, and decisions, which others may have made."""
-        found = self.transcript
-        utterances = list(found.utterances.values())
-        for utterance in utterances:
-            for cell in list(utterance.cells.values()):
-                if cell.unacknowledged and (frame := cell.frame()) is not None:
-                    yield frame
-        yield from map(self._name, found.names)
-        if found.decided:
-            yield self._paused().frame
-        for utterance in utterances:
-            yield from (cell.decision(key) for key, cell in utterance.keyed() if cell.decided)
+        """Return what the owner may not know: unacknowledged ends, and decisions, which others may have made.
+
+        Messages are made when they are sent, but chosen now: what ends or is decided later is sent as it happens.
+        """
+        cells = [keyed for each in self.transcript.utterances.values() for keyed in each.keyed()]
+        ends = [cell for _, cell in cells if cell.unacknowledged]
+        decided = [(key, cell) for key, cell in cells if cell.decided]
+        return chain(
+            (frame for cell in ends if cell.unacknowledged and (frame := cell.frame())),
+            map(self._name, list(self.transcript.names)),
+            [self._paused().frame] if self.transcript.decided else (),
+            (cell.decision(key) for key, cell in decided),
+        )
 
     def replaced(self, sentence: str) -> None:
         """Close the owner's connection, because another one has replaced it."""
