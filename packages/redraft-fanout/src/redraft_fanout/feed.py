@@ -168,7 +168,7 @@ async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[Frame]:
 def _about(session: LiveSession) -> str:
     """Return the session's public description as JSON."""
     source, room = session.transcript.source, session.begin.room
-    return protocol.Begin(targets=session.targets, source_language=source, room=room).wire()
+    return protocol.Begin(targets=session.transcript.targets, source_language=source, room=room).wire()
 
 
 class Mirror:
@@ -199,11 +199,6 @@ class Mirror:
     def done(self) -> bool:
         """Whether the session has ended and everything is translated."""
         return self.transcript.closed
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The target languages."""
-        return self.transcript.targets
 
     def end(self) -> None:
         """Do nothing: its own replica ends it."""

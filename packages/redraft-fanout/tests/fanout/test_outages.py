@@ -172,7 +172,7 @@ def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ConnectionError
 
     async def work() -> None:
-        broadcast, over = Broadcast(["de"]), asyncio.Event()
+        broadcast, over = Broadcast(["de"], "en"), asyncio.Event()
 
         async def alive(_session: Any, _first: bool) -> None:
             broadcast.send(Done().frame, "stats")
@@ -180,7 +180,8 @@ def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
                 over.set()
 
         begin = Begin(targets=("de",))
-        session: Any = SimpleNamespace(connection=0, name="1", targets=("de",), begin=begin, broadcast=broadcast)
+        about = {"begin": begin, "broadcast": broadcast, "transcript": broadcast.transcript}
+        session: Any = SimpleNamespace(connection=0, name="1", **about)
         store = mock.AsyncMock(Store, append=append, begin=lambda *_: asyncio.sleep(0, Position(1, 0)))
         publisher = feed.Publisher(session, store, alive, lambda _: None)
         await over.wait()

@@ -36,11 +36,11 @@ def test_invalid_address(url: str, sentence: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_redis_away_in_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_redis_away_in_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["serve", "--port", "0", "--fanout", "redis://127.0.0.1:9"])
     assert ended.value.code == 1
-    assert "cannot be reached" in capsys.readouterr().err
+    assert "cannot be reached" in capfd.readouterr().err
 
 
 def test_redis_away() -> None:

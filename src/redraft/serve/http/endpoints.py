@@ -287,7 +287,7 @@ async def about(request: Request) -> Response:
     body = {
         "session": session.name,
         "source_language": session.transcript.source,
-        "targets": session.targets,
+        "targets": session.transcript.targets,
         "done": session.done,
     }
     return JSONResponse(body)

@@ -58,14 +58,12 @@ async def live(websocket: WebSocket) -> None:
 async def watch(websocket: WebSocket) -> None:
     """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _accepted(websocket):
-        outbox = Outbox(languages=wanted_languages(websocket.query_params))
-        outbox.put(_alive())
+    async with _viewer(websocket) as outbox:
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
         session.broadcast.watch(outbox)
         try:
-            await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), _ignore(websocket))
+            await _show(websocket, outbox)
         finally:
             session.broadcast.detach(outbox)
 
@@ -73,24 +71,34 @@ async def watch(websocket: WebSocket) -> None:
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _accepted(websocket):
-        outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
-        outbox.put(_alive())
+    async with _viewer(websocket, stays=True) as outbox:
         room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
         try:
-            await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), _ignore(websocket))
+            await _show(websocket, outbox)
         finally:
             hub.rooms.leave(room, outbox)
 
 
 @asynccontextmanager
-async def _accepted(websocket: WebSocket) -> AsyncIterator[None]:
+async def _viewer(websocket: WebSocket, *, stays: bool = False) -> AsyncIterator[Outbox]:
     """Accept a viewer; send it the reason if it is refused in the block."""
     await websocket.accept()
     try:
-        yield
+        outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+        outbox.put(_alive())
+        yield outbox
     except Refused as refusal:
         await _refuse(websocket, refusal)
+
+
+async def _show(websocket: WebSocket, outbox: Outbox) -> None:
+    """Send a viewer its messages until it has gone; what it sends is ignored."""
+
+    async def ignore() -> None:
+        while True:
+            await next_frame(websocket)
+
+    await until_one_ends(_send(websocket, outbox, websocket.app.state.hub), _beat(outbox), ignore())
 
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
@@ -301,8 +309,3 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
         raise Refused("protocol", "the session has begun already: `start` comes once")
     else:
         session.control(message)
-
-
-async def _ignore(websocket: WebSocket) -> None:
-    while True:
-        await next_frame(websocket)

@@ -37,11 +37,6 @@ class Past:
         """Its captions."""
         return self.broadcast.transcript
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The target languages."""
-        return self.transcript.targets
-
 
 class PastSessions:
     """Past sessions, kept for ``seconds``; beyond `MOST` and `MOST_BYTES` the oldest go."""

@@ -62,10 +62,6 @@ class Session(Protocol):
     over: Callable[[], None] | None
 
     @property
-    def targets(self) -> tuple[str, ...]:
-        """The target languages."""
-
-    @property
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
 
@@ -119,7 +115,7 @@ class Room:
             state=state,
             session=session.name,
             source_language=session.transcript.source,
-            targets=session.targets,
+            targets=session.transcript.targets,
         )
 
     def begin(self, session: Session) -> None:
