@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from contextlib import suppress
 from io import FileIO
@@ -97,7 +96,7 @@ class Beside(logging.Handler):
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[bytes] | None = None) -> None:
     """Send logs to a stream that is not buffered, by default the standard error."""
     # Not `sys.stderr`, which Python flushes when it ends: that would wait for a line that nobody reads.
-    handler = Beside(stream or FileIO(sys.stderr.fileno(), "w", closefd=False))
+    handler = Beside(stream or FileIO(2, "w", closefd=False))
     handler.setFormatter(Lines(details=details, plain=plain))
     # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.  Uvicorn's
     # warnings are about malformed requests, which anyone can send; they are counted instead (`redraft_refusals`).
