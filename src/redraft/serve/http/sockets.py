@@ -58,7 +58,8 @@ async def live(websocket: WebSocket) -> None:
 async def watch(websocket: WebSocket) -> None:
     """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket) as outbox:
+    async with _viewer(websocket):
+        outbox = _outbox(websocket)
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
         session.broadcast.watch(outbox)
@@ -71,7 +72,8 @@ async def watch(websocket: WebSocket) -> None:
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket, stays=True) as outbox:
+    async with _viewer(websocket):
+        outbox = _outbox(websocket, stays=True)
         room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
         try:
             await _show(websocket, outbox)
@@ -80,15 +82,20 @@ async def watch_room(websocket: WebSocket) -> None:
 
 
 @asynccontextmanager
-async def _viewer(websocket: WebSocket, *, stays: bool = False) -> AsyncIterator[Outbox]:
+async def _viewer(websocket: WebSocket) -> AsyncIterator[None]:
     """Accept a viewer; send it the reason if it is refused in the block."""
     await websocket.accept()
     try:
-        outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
-        outbox.put(_alive())
-        yield outbox
+        yield
     except Refused as refusal:
         await _refuse(websocket, refusal)
+
+
+def _outbox(websocket: WebSocket, *, stays: bool = False) -> Outbox:
+    """Return the outbox of a viewer.  Raises `Refused` if the languages that it asks for are invalid."""
+    outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+    outbox.put(_alive())
+    return outbox
 
 
 async def _show(websocket: WebSocket, outbox: Outbox) -> None:
