@@ -293,8 +293,8 @@ def test_cue_shown_is_what_is_written() -> None:
     out = io.StringIO()
     writer = SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"])
     for language, text in (("de", german), ("ja", japanese)):
-        writer.write(Caption("7", 0, language, "", time=12.1))
-        writer.write(Caption("7", 1, language, text, final=True, time=14.5))
+        writer.write(Caption("7", 0, language, "", start=12.1, time=12.1))
+        writer.write(Caption("7", 1, language, text, final=True, start=12.1, time=14.5))
     writer.close()
     assert out.getvalue().strip() == shown.strip()
 
