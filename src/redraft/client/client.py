@@ -253,8 +253,12 @@ class Client:
             async with connecting as socket:
                 self._since = time.monotonic()
                 try:
-                    async with asyncio.timeout(deadlines.STARTED):
-                        await self._begin(socket)
+                    try:
+                        async with asyncio.timeout(deadlines.STARTED):
+                            await self._begin(socket)
+                    except TimeoutError:
+                        late = f"it did not answer `start` within {deadlines.STARTED:g} seconds"
+                        raise TimeoutError(late) from None
                     await self._exchange(socket)
                 finally:  # closing waits for what is still to be sent, and nobody may read it
                     asyncio.get_running_loop().call_later(deadlines.GOODBYE, socket.transport.abort)
@@ -284,11 +288,7 @@ class Client:
         if self._start.token:
             self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
-        try:
-            async with asyncio.timeout(deadlines.STARTED):
-                started = parse_started(await socket.recv())
-        except TimeoutError:
-            raise TimeoutError(f"it did not answer `start` within {deadlines.STARTED:g} seconds") from None
+        started = parse_started(await socket.recv())
         self._most, self._silence = started.message_bytes, 2 * started.heartbeat
         forgotten = bool(self.session) and not started.resumed
         if self.session:
