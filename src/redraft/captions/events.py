@@ -188,7 +188,7 @@ class Order:
             )
         start = update.begun if start is None else start
         self._last[update.utterance] = update.seq, update.final, start
-        return replace(update, start=start)
+        return update if update.start == start else replace(update, start=start)  # which checks all fields again
 
 
 @dataclass(frozen=True, slots=True)
