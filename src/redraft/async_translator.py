@@ -6,7 +6,7 @@ Examples:
     ...     async for event in translator.translate(updates):
     ...         print(event)
 
-It runs on the engine of the server (`redraft.engine`): a thread of its own, and a queue of updates for each language.
+It runs on an engine (`redraft.engine`), as the server does: a thread of its own, and a queue for each language.
 """
 
 from __future__ import annotations

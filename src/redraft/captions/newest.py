@@ -1,6 +1,6 @@
 """What waits to be translated: of each utterance only the newest update, all final ones, in order.
 
-Commands, engines, clients and compatible services queue updates; here alone is said which of them wait.
+Commands, the engine and alignatt-mt queue updates; here alone is said which of them wait.
 """
 
 from __future__ import annotations
