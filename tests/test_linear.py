@@ -164,7 +164,7 @@ MANY: dict[str, Callable[[int], object]] = {
     ),
     "cutter": lambda count: consume(in_sentences(talk(count))),
     "cutter, whole": lambda count: consume(in_sentences(talk(count), whole=True)),
-    "backlog": lambda count: waiting(Backlog(talk(count), lambda: True)),
+    "backlog": lambda count: waiting(Backlog(talk(count), live=True)),
     "written as lines": lambda count: write(LinesWriter(Nowhere(), Nowhere()), count),
     "written as JSON": lambda count: write(JsonlWriter(Nowhere()), count),
     "subtitles": lambda count: write(subtitles(), count),

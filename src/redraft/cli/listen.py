@@ -164,6 +164,7 @@ def listen(
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import SentenceCutter
 
+        ending.live = live
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
         made = process.isolated(recogniser, spoken, pause, punctuation, news)
@@ -172,7 +173,7 @@ def listen(
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(opened, delay, live=live, skip=live, sources=sources, **chosen)
+    captioning.caption(opened, delay, sources=sources, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 

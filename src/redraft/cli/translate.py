@@ -59,6 +59,7 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
         from redraft.cli.shared import stream
         from redraft.speech.sentences import in_sentences
 
+        ending.live = remote or rate is not None
         if remote:
             from redraft.speech.servers import overhear
 
@@ -73,8 +74,7 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
                 items = ending.until(items)
             yield in_sentences(items, whole=form == "text" or not sentences)  # text is cut by its reader
 
-    skip = True if remote or rate is not None else None
-    captioning.caption(opened, live=file == "-", skip=skip, **chosen)
+    captioning.caption(opened, **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:

@@ -35,26 +35,26 @@ class Backlog:
 
     An exception while reading is raised after the items read before it.
 
+    Attributes:
+        live: whether the input is live, or hurries to its end.
+        passed_over: number of updates that were dropped.
+
     Args:
         items: what to read; only the thread uses it.
-        live: returns whether the input is live, which may only be known after a while.
+        live: whether the input is live.
         clock: returns the time in seconds.
     """
 
     def __init__(
         self,
         items: Iterable[Item],
-        live: Callable[[], bool] = lambda: False,
         *,
+        live: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._items, self._clock = items, clock
-        self._live, self._hurrying = live, False
+        self._items, self._clock, self.live = items, clock, live
         self._waiting = Newest[_Read]()
-        #: Whether partial updates are dropped, since the input was live at the last check.
-        self._dropping = False
         self._taken = 0.0
-        #: Number of updates that were dropped.
         self.passed_over = 0
         self._news = threading.Condition()
         self._closed = self._over = False
@@ -95,11 +95,6 @@ class Backlog:
             raise self._problem
 
     @property
-    def live(self) -> bool:
-        """Whether the input is live."""
-        return self._hurrying or self._live()
-
-    @property
     def age(self) -> float:
         """Seconds since the item was read that the iteration has yielded last."""
         return self._clock() - self._taken
@@ -107,8 +102,11 @@ class Backlog:
     def hurry(self) -> None:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
-            self._hurrying = True
-            self._check_live()
+            if not self.live:
+                self.live = True
+                waiting, self._waiting = self._waiting, Newest()
+                for read in waiting.values():
+                    self._put(read)
             self._news.notify_all()
 
     def close(self) -> None:
@@ -146,7 +144,6 @@ class Backlog:
                         self._news.wait()
                     if self._closed:
                         return
-                    self._check_live()
                     self._put(_Read(item, self._clock()))
                     self._news.notify_all()
                 self._notify()
@@ -158,17 +155,9 @@ class Backlog:
                 self._news.notify_all()
             self._notify()
 
-    def _check_live(self) -> None:
-        """Drop partial updates from now on, and those that wait, if the input has just become live."""
-        before, self._dropping = self._dropping, self.live
-        if self._dropping and not before:
-            waiting, self._waiting = self._waiting, Newest()
-            for read in waiting.values():
-                self._put(read)
-
     def _put(self, read: _Read) -> None:
         item = read.item
-        if self._dropping and isinstance(item, Update):
+        if self.live and isinstance(item, Update):
             self.passed_over += self._waiting.put(read, item.utterance, final=item.final) is not None
         else:
             self._waiting[object()] = read

@@ -78,7 +78,7 @@ def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[],
             silent()
         blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
         problem = ""
-        with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), lambda: True)) as items:
+        with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
             for item in items:
                 if isinstance(item, Update):
                     found.append(item)

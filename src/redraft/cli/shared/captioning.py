@@ -124,9 +124,6 @@ translation = common.all_of(
 def caption(
     opened: Opened,
     delay: Delay | None = None,
-    *,
-    live: bool = False,
-    skip: bool | None = None,
     **chosen: Any,
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
@@ -137,11 +134,8 @@ def caption(
 
     Args:
         opened: opens the input.
-        delay: warns if captions are far behind speech; None measures it from when an update was read, if the input
-            proves to be live and is translated here.
-        live: whether the input may pause in the middle of an utterance.
-        skip: whether partial updates are skipped if translation is slower than the input; None if the input proves to
-            be live.
+        delay: warns if captions are far behind speech; None measures it from when an update was read, if the input is
+            live and translated here.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -178,14 +172,12 @@ def caption(
         items = stack.enter_context(opened(ending))
         place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
-        backlog, written = stack.enter_context(
-            accounted(items, ending, languages, skip=skip, timed=output in ("srt", "vtt"))
-        )
+        backlog, written = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
         watch = _watch(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )
         writer = stack.enter_context(
-            stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=live, profile=profile)
+            stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=ending.live, profile=profile)
         )
 
         def seen(event: Event) -> None:

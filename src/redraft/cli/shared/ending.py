@@ -15,7 +15,6 @@ import signal
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
@@ -32,9 +31,6 @@ _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
 #: Seconds to wait for what has arrived already, so that it is counted.
 _ARRIVING = 0.3
-#: A pipe is live if its latest reads have waited for so many seconds in all: a recogniser writes a few updates a
-#: second, and a recorded transcript can be read at once.
-_WAITED, _LATEST = 0.25, 4
 #: Maximum bytes to read from a pipe after the end was asked for: more than a pipe holds.
 _HELD = 1 << 20
 
@@ -50,13 +46,14 @@ class Ending:
         asked: whether the input is to end.
         endless: whether the input never ends by itself, like a microphone's, so that ending it is no interruption.
         drains: whether the input is a pipe that is read until it is empty.
+        live: whether the input comes as it is spoken: partial updates are skipped if translation is slower.
         signal: the newest signal.
         open: returns the number of sentences that will be finished.
         settle: waits until everything that has arrived is counted, at most for some seconds.
     """
 
     def __init__(self) -> None:
-        self.asked = self.endless = self.drains = False
+        self.asked = self.endless = self.drains = self.live = False
         self.signal: int | None = None
         self.open: Callable[[], int] = lambda: 0
         self.settle: Callable[[float], object] = lambda seconds: None
@@ -67,7 +64,6 @@ class Ending:
         self._ours: tuple[signal.Signals, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._announcing: asyncio.Task[None] | None = None
-        self._waits = deque[float](maxlen=_LATEST)
         self._stops: list[Callable[[], object]] = []
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
         self._asking, self._waiting = socket.socketpair()
@@ -103,23 +99,15 @@ class Ending:
         if not self.asked:
             select.select([self], [], [], seconds)
 
-    @property
-    def live(self) -> bool:
-        """Whether the input is a pipe that comes as it is spoken."""
-        return sum(self._waits) >= _WAITED
-
-    def waited(self, seconds: float) -> None:
-        """Record how long data was waited for at a read."""
-        self._waits.append(seconds)
-
     def pipe(self, number: int, *, drained: bool) -> io.BufferedReader:
         """Return a reader of a descriptor whose data ends when that is asked for, even while it waits for more.
 
         Args:
             number: the descriptor, which stays open.
-            drained: whether what is in the pipe by then is still read.
+            drained: whether what is in the pipe by then is still read; such a pipe is live.
         """
-        self.drains = drained
+        if drained:
+            self.drains = self.live = True
         return io.BufferedReader(_Pipe(number, self, drained=drained))
 
     # For the command
@@ -216,7 +204,6 @@ class _Pipe(io.RawIOBase):
 
     def __init__(self, number: int, ending: Ending, *, drained: bool) -> None:
         self._number, self._ending, self._left = number, ending, _HELD if drained else 0
-        self._begun = False
 
     def readable(self) -> bool:
         return True
@@ -243,14 +230,7 @@ class _Pipe(io.RawIOBase):
         # Windows can wait for sockets only.
         if os.name != "posix":
             return True
-        both, started = [self._number, self._ending.fileno()], time.monotonic()
-        # The time is not counted if there was data: this thread may have been the one that waited.
-        at_once = select.select(both, [], [], 0)[0]
-        ready = at_once or select.select(both, [], [])[0]
-        if self._begun:  # how long a program takes to start says nothing
-            self._ending.waited(0.0 if at_once else time.monotonic() - started)
-        self._begun = True
-        return self._number in ready
+        return self._number in select.select([self._number, self._ending.fileno()], [], [])[0]
 
 
 def _leave_closed_terminal() -> None:

@@ -76,13 +76,12 @@ class Uncaptioned:
 
 @contextmanager
 def accounted(
-    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool | None, timed: bool = False
+    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, timed: bool = False
 ) -> Iterator[tuple[Backlog, Callable[[Event], None]]]:
     """Read items on a thread; if the block fails, name what has no caption on standard error.
 
     Args:
         ending: asks for the end of the items.
-        skip: whether partial updates are skipped if translation is slower; None if the input proves to be live.
         timed: whether live updates without a time get that at which they came, in seconds from now.
 
     Yields:
@@ -92,8 +91,8 @@ def accounted(
         Exit: a second signal has ended the block.
     """
     uncaptioned = Uncaptioned(languages)
-    items = _timed(items, ending) if timed else items
-    backlog = Backlog(uncaptioned.recognised(items, ending), (lambda: ending.live) if skip is None else lambda: skip)
+    items = _timed(items) if timed and ending.live else items
+    backlog = Backlog(uncaptioned.recognised(items, ending), live=ending.live)
     ending.open, ending.settle = uncaptioned.__len__, backlog.wait
     ending.when_asked(backlog.hurry)
     try:
@@ -112,11 +111,11 @@ def accounted(
         backlog.close()
 
 
-def _timed(items: Iterable[Item], ending: Ending, clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
-    """Time what has no time by the clock, once the input proves to be live."""
+def _timed(items: Iterable[Item], clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
+    """Time what has no time by the clock."""
     opened = clock()
     for item in items:
-        if ending.live and isinstance(item, Update) and item.time is None:
+        if isinstance(item, Update) and item.time is None:
             yield replace(item, time=round(clock() - opened, 3))
         else:
             yield item
