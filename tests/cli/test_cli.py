@@ -23,7 +23,7 @@ from redraft.backends import costs, selftest
 from redraft.backends.engine import kernels_mark
 from redraft.backends.machine import Processor
 from redraft.backends.selftest import SelfTestResult
-from redraft.cli.main import COMMANDS, ELSEWHERE, _wrapped, cli
+from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
@@ -407,11 +407,3 @@ def test_command_not_installed(redraft: Run, monkeypatch: pytest.MonkeyPatch, na
     assert name not in redraft("--help").out.partition("Commands:")[2].split()
     done = redraft(name)
     assert (done.status, done.out) == (2, "") and f"./{ELSEWHERE[name][1][-1]} in a clone" in done.err
-
-
-def test_messages_break_between_words() -> None:
-    text = "redraft: " + "a message of many words " * 10 + "\nredraft: short\n"
-    wrapped = _wrapped(text, 40)
-    assert max(map(len, wrapped.splitlines())) <= 40 and wrapped.split() == text.split()
-    assert _wrapped("no message " * 20, 40) == "no message " * 20
-    assert _wrapped(f"redraft: {'x' * 90}\n", 40).split() == ["redraft:", "x" * 90]

@@ -7,9 +7,7 @@ import gc
 import io
 import os
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -157,7 +155,7 @@ class _Messages(io.TextIOBase):
 
     def write(self, text: str) -> int:
         with suppress(OSError):
-            self._stream.write(_wrapped(text, shutil.get_terminal_size().columns) if self.isatty() else text)
+            self._stream.write(text)
             self._stream.flush()
         return len(text)
 
@@ -166,15 +164,6 @@ class _Messages(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._stream.fileno()
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Wrap the messages in a text, which a terminal would break inside words."""
-    lines = text.split("\n")
-    for place, line in enumerate(lines):
-        if len(line) > width and line.startswith("redraft: "):
-            lines[place] = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -248,31 +237,8 @@ def _sentence(error: click.UsageError) -> str:
     """Return click's message as one sentence, with the allowed values and a pointer to the help."""
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
     text = re.sub(r"\. \(?Did you mean (.*)\?\)?$", r"; did you mean \1", text)
-    if isinstance(error, click.NoSuchOption):
-        instead = _instead(error.option_name, error.ctx.command if error.ctx else cli)
-        text = f"No such option '{error.option_name}'{instead}"
     if error.ctx is None:
         return text
     if isinstance(error.ctx.command, click.Group):
         text += f"; commands: {', '.join(error.ctx.command.list_commands(error.ctx))}"
     return f"{text} (see {error.ctx.command_path} --help)"
-
-
-def _instead(name: str, command: click.Command) -> str:
-    """Return the end of a sentence: what an unknown option may stand for; empty if it resembles none."""
-    import difflib
-
-    from redraft.backends.options import OPTIONS
-    from redraft.decoding.methods import all_methods
-
-    options = {option.lstrip("-"): option for each in command.params for option in each.opts if option.startswith("--")}
-    key = name.lstrip("-").replace("-", "_")
-    named = {
-        "engine": {*OPTIONS},
-        "option": {each.name for found in all_methods().values() for each in found.all_options},
-    }
-    for option, names in named.items():
-        if option in options and key in names:
-            return f"; it is --{option} {key}=VALUE"
-    near = difflib.get_close_matches(name.lstrip("-"), options, 1, cutoff=0.7)  # the dashes would make all of them near
-    return f"; the nearest is {options[near[0]]}" if near else ""

@@ -53,31 +53,21 @@ def input_of(form: str | None, file: str) -> str:
 
 
 class Whole(click.IntRange):
-    """An integer in a range; the error message states the range."""
+    """An integer in a range."""
 
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Convert a text to an integer."""
-        try:
-            return int(super().convert(value, param, ctx))
-        except click.BadParameter:
-            self.fail(f"{str(value)!r} is not a whole number {_bounds(self)}", param, ctx)
+    name = "integer"
 
 
 class Real(click.FloatRange):
-    """A finite number in a range; the error message states the range."""
+    """A finite number in a range."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Convert a text to a number."""
-        try:
-            number = float(super().convert(value, param, ctx))
-        except click.BadParameter:
-            number = math.nan
+        number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):  # NaN passes range checks, since every comparison with it is false
-            self.fail(f"{str(value)!r} is not a number {_bounds(self)}", param, ctx)
+            self.fail(f"{number} is not in the range {self._describe_range()}.", param, ctx)
         return number
 
 
@@ -118,12 +108,6 @@ def profile_of(output: str) -> tuple[str, Profile]:
 
     form, _, profile = output.partition(":")
     return form, cues.profile(profile or "web")
-
-
-def _bounds(range: Whole | Real) -> str:
-    if range.max is None:
-        return f"over {range.min}" if range.min_open else f"of {range.min} or more"
-    return f"from {range.min} to {range.max}"
 
 
 to = click.option(
