@@ -84,13 +84,28 @@ def test_other_format(other: Other, form: str, before: str) -> None:
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
         b"spinner |\x08/\x08-\n",
         b"\x1bcHello\n",
+        b"\xff\xfe\0\0H\0\0\0",
+        b"\0H\0i",
+        b"PK\x03\x04",
+        b"{\\rtf1",
+        b"\x1f\x8b\x08",
+        b"[00:00.000 --> 00:03.000]  Hi",
+        b"0:00\nhello\n0:03\nwelcome",
+        b"00:00:01.000 Hi",
+        b"0:00:01.00,0:00:02.00\nHi",
+        b"start,end,text\n",
+        b"2691.4399 300 1380 Hi",
+        b'{"text": "hi", "segment": 0}',
+        b'{"lines": [], "buffer_transcription": "hi"}',
+        b'{\n  "text": "Hi",',
+        b'[{"text": "Hi"}]',
     ],
 )
 def test_more_beginnings(data: bytes) -> None:
     assert other_format(data, "text") and other_format(data, "lines")
 
 
-@pytest.mark.parametrize("data", [b"RIFF\x24\x08\x00\x00WAVEfmt ", b"\xff\xfb\x90d", b"\0\0\0 ftypisom\0\0\x02\0"])
+@pytest.mark.parametrize("data", [b"RIFF\x24\x08\x00\x00WAVEfmt ", b"\0\0\0 ftypisom\0\0\x02\0"])
 @pytest.mark.parametrize("form", INPUTS)
 def test_recording(data: bytes, form: str) -> None:
     found = other_format(data, form)
@@ -102,9 +117,9 @@ def test_refusal(redraft: Run, tmp_path: Path) -> None:
     data = b"WEBVTT\n\n00:01.000 --> 00:02.500\nHi\n"
     (tmp_path / "talk").write_bytes(data)
     named = redraft("translate", str(tmp_path / "talk"), "--to", "de")
-    check_refusal(named, [f"input file {str(tmp_path / 'talk')!r} has subtitles with times: write only its texts"])
+    check_refusal(named, [f"input file {str(tmp_path / 'talk')!r} has text with times: write only its texts"])
     piped = redraft("translate", "--to", "de", stdin=data)
-    check_refusal(piped, ["standard input has subtitles with times: write only its texts"])
+    check_refusal(piped, ["standard input has text with times: write only its texts"])
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_silence_and_agreement_after_channels_that_cancel() -> None:
 
 def test_raw_audio_that_is_none() -> None:
     heads = [(b"RIFF....WAVEfmt ", "WAV"), (b"fLaC", "FLAC"), (b"OggS", "Ogg"), (b"ID3\x04", "MP3")]
-    for head, kind in [*heads, (b"\xff\xf3\x40\xc4", "MP3")]:
+    for head, kind in heads:
         with pytest.raises(InputError, match=f"raw 16-bit samples, not a file in {kind} format"):
             list(pcm_blocks(io.BytesIO(head)))
     with pytest.raises(InputError, match="the audio ends in the middle of a sample: 2 x 16 bits were expected"):
@@ -269,21 +269,15 @@ threading.Thread(target=lambda blocks: time.sleep(60), args=(held.pop(),), daemo
         (b"FORM\0\0\1\0AIFF", "AIFF"),
         (b".snd\0\0\0\x18", "AU"),
         (b"caff\0\1\0\0", "CAF"),
-        (b"#!AMR\n", "AMR"),
-        (b"#!AMR-WB\n", "AMR"),
         (bytes.fromhex("3026b2758e66cf11"), "ASF"),
-        (b"\xff\xf1\x50\x80", "AAC"),
-        (b"G" + b"\xff" * 187 + b"G" + b"\0" * 187 + b"G", "MPEG-TS"),
-        (b"0000" + (b"G" + bytes(191)) * 3, "MPEG-TS"),
-        (b"RIFF\0\0\1\0AVI LIST", "AVI"),
         (b"\x1aE\xdf\xa3", "WebM"),
     ],
 )
 def test_other_containers(head: bytes, name: str) -> None:
     """None of them is taken for samples."""
     data = head + np.random.default_rng(0).bytes(4000)
-    assert container(data, untagged=True) == name
-    with pytest.raises(InputError, match=f"not a file in {name} format: (name the file|let ffmpeg)"):
+    assert container(data) == name
+    with pytest.raises(InputError, match=f"not a file in {name} format: name the file, or let ffmpeg"):
         list(pcm_blocks(io.BytesIO(data)))
 
 

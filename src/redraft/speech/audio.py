@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import mmap
 import os
+import re
 import shlex
 import stat
 import time
@@ -39,66 +40,24 @@ _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
 #: Maximum bytes of a file without audio.
 _HEADER = 4096
-#: First bytes of audio files; raw samples are unlikely to start with them.  Those after the blank line are of formats
-#: that `file_blocks` cannot read.
-_READABLE = {
-    b"RIFF": "WAV",
-    b"RF64": "WAV",
-    b"riff\x2e\x91\xcf\x11": "WAV",
-    b"FORM": "AIFF",
-    b".snd": "AU",
-    b"caff": "CAF",
-    b"fLaC": "FLAC",
-    b"OggS": "Ogg",
-    b"ID3": "MP3",
+#: How files of audio and video begin, and their formats; raw samples are unlikely to begin like that.
+_FORMATS = {
+    rb"RIFF....WAVE|RF64|riff\x2e\x91\xcf\x11": "WAV",
+    rb"FORM": "AIFF",
+    rb"\.snd": "AU",
+    rb"caff": "CAF",
+    rb"fLaC": "FLAC",
+    rb"OggS": "Ogg",
+    rb"ID3": "MP3",
+    rb"....ftyp": "MP4",
+    rb"\x1aE\xdf\xa3": "WebM",
+    rb"0&\xb2u\x8ef\xcf\x11": "ASF",
 }
-_OTHERS = {
-    b"\x1aE\xdf\xa3": "WebM",
-    b"0&\xb2u\x8ef\xcf\x11": "ASF",
-    b"#!AMR": "AMR",
-    b"#!SILK": "SILK",
-    b"FLV\x01": "FLV",
-    b"ADIF": "AAC",
-    b"wvpk": "WavPack",
-    b"MAC ": "Monkey's Audio",
-    b"\0\0\x01\xba": "MPEG",
-    b".RMF": "RealMedia",
-}
-#: First bytes of an MP3 without a tag, and of AAC and AC-3, which raw samples have now and then.
-_UNTAGGED = {
-    b"\xff\xf2": "MP3",
-    b"\xff\xf3": "MP3",
-    b"\xff\xfa": "MP3",
-    b"\xff\xfb": "MP3",
-    b"\xff\xf0": "AAC",
-    b"\xff\xf1": "AAC",
-    b"\xff\xf8": "AAC",
-    b"\xff\xf9": "AAC",
-    b"\x0b\x77": "AC-3",
-}
-#: Bytes of a packet of MPEG-TS, as it is sent and as cameras and discs write it, and those before its ``G``.
-_PACKETS = ((188, 0), (192, 4))
-#: Formats that `file_blocks` can read.
-READABLE = frozenset((*_READABLE.values(), "MP3"))
 
 
-def container(head: bytes, *, untagged: bool = False) -> str | None:
-    """Return the file format that starts with these bytes; None if there is none.
-
-    Args:
-        head: the first bytes.
-        untagged: whether an MP3 without a tag and similar formats count, whose first two bytes may also be a sample.
-    """
-    if head[4:8] == b"ftyp" or head[4:12] == b"\0\0\0\0mdat":
-        return "MP4"
-    if head[8:12] == b"AVI ":
-        return "AVI"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":  # a picture
-        return None
-    if any(head[place : place + 3 * length : length] == b"GGG" for length, place in _PACKETS):
-        return "MPEG-TS"
-    known = _READABLE | _OTHERS | (_UNTAGGED if untagged else {})
-    return next((name for beginning, name in known.items() if head.startswith(beginning)), None)
+def container(head: bytes) -> str | None:
+    """Return the file format that starts with these bytes; None if there is none."""
+    return next((name for start, name in _FORMATS.items() if re.match(start, head, re.DOTALL)), None)
 
 
 def library(name: str, extra: str = "listen") -> ModuleType:
@@ -192,7 +151,7 @@ def _recordings(path: str) -> Sequence[Part | str]:
         if not (stat.S_ISREG(status.st_mode) and status.st_size):
             return [path]
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return parts(data, container(data[:_HEADER], untagged=True))
+    return parts(data, container(data[:_HEADER]))
 
 
 def _decoded(file: Any) -> Iterator[Samples]:
@@ -230,12 +189,8 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
     width, mixer = 2 * channels, Mixer()
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
-        if not checked and (kind := container(data, untagged=True)):
-            remedy = (
-                "name the file; /dev/stdin names that of a pipe"
-                if kind in READABLE
-                else f"let ffmpeg write these, with `ffmpeg -i FILE -f s16le -ac 1 -ar {RATE} -`"
-            )
+        if not checked and (kind := container(data)):
+            remedy = f"name the file, or let ffmpeg write these, with `ffmpeg -i FILE -f s16le -ac 1 -ar {RATE} -`"
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: {remedy}")
         checked = True
         whole = len(data) - len(data) % width

@@ -84,13 +84,13 @@ def parts(data: mmap, kind: str | None) -> list[Part]:
 
     Args:
         data: the whole file.
-        kind: its format, as `redraft.speech.audio.container` names it.
+        kind: its format, as `redraft.speech.audio.container` names it; None may be an MP3 without a tag.
     """
     if kind == "WAV" and data[:4] == b"RIFF":
         return list(_wav(data))
     if (tag := _TAG.match(data)) and data[(end := tag.end() + _length(tag[1])) : end + 4] == b"fLaC":
         kind = "FLAC"
-    begins = {"Ogg": _ogg, "FLAC": _flac, "MP3": _mp3}.get(kind or "")
+    begins = {"Ogg": _ogg, "FLAC": _flac, "MP3": _mp3, None: _mp3}.get(kind)
     starts = [0, *(begins(data) if begins else ())]
     return [Part(data, start, end) for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
 

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from redraft.errors import InputError
-from redraft.speech.audio import READABLE, container
+from redraft.speech.audio import container
 
 
 class Other(NamedTuple):
@@ -29,67 +29,53 @@ class Other(NamedTuple):
 
 
 _LISTEN = "`redraft listen FILE` translates speech in WAV, FLAC, MP3 and Ogg"
-_PLAIN = "save it as plain text in UTF-8"
-_TEXTS = "write only its texts, with `--output_format txt` of Whisper for example, and translate that file"
-_TIME = r"(?:\d+:)?\d{1,2}:\d\d[.,:;]\d{1,3}"
 #: A time next to an arrow, which says that it is one.
-_ANY_TIME = r"(?:(?:\d+:)?\d{1,2}:\d\d(?:[.,:;]\d{1,3})?|\d+\.\d+ ?s?)"
-_SPAN = rf"{_ANY_TIME}\s*--?>\s*{_ANY_TIME}"
+_TIME = r"(?:(?:\d+:)?\d{1,2}:\d\d(?:[.,:;]\d{1,3})?|\d+\.\d+ ?s?)"
+_SPAN = rf"{_TIME}\s*--?>\s*{_TIME}"
 #: A line with a name and a time, or only a time.
 _NAMED = r"(?:\[[^\]\n]+\] )?(?:\d+:)?\d{1,2}:\d\d[ \t]*\r?\n"
-_OBJECTS = "jsonl", "simulstreaming"
-
-
-def _with(*names: str) -> str:
-    """Return a pattern of an object with these fields in one line."""
-    return r"\{" + "".join(rf'(?=[^\n]*"{name}"\s*:)' for name in names)
-
+#: How subtitles, lyrics and transcripts with times begin.
+_TIMED = (
+    r"WEBVTT\b",
+    rf"\[?{_SPAN}",
+    r"\[Script Info\]|(?:Dialogue|Comment): \d",
+    r"\d+:\d\d:\d\d[.,]\d{1,3}\s*(?:,|\s\S)",
+    r"\{\d+\}\{\d*\}",
+    r"\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):",
+    r"### Transcription \d+ START",
+    r"start([\t,])end\1(?:speaker\1)?text\s*\n",
+    rf"{_NAMED}[^\n]+\n+{_NAMED}",
+    r"\d+\.\d{4} \d+ \d+ +\S",
+)
 
 #: The first one that matches counts.
 OTHERS = (
-    Other("text in UTF-32", "convert it with `iconv -f UTF-32 -t UTF-8`", "\xff\xfe\0\0", "\xff\xfe\0\0H\0\0\0"),
-    Other("text in UTF-16", "convert it with `iconv -f UTF-16 -t UTF-8`", "\xff\xfe|\xfe\xff", "\xff\xfeH\0i\0"),
-    Other("text in UTF-16", "convert it with `iconv -f UTF-16LE -t UTF-8`", r"(?:[^\0]\0){2}", "H\0i\0"),
-    Other("text in UTF-16", "convert it with `iconv -f UTF-16BE -t UTF-8`", r"(?:\0[^\0]){2}", "\0H\0i"),
-    Other("a PDF document", _PLAIN, "%PDF-", "%PDF-1.7"),
-    Other("an office document or a ZIP archive", _PLAIN, "PK\x03\x04", "PK\x03\x04"),
-    Other("a document in RTF", _PLAIN, r"\{\\rtf", r"{\rtf1"),
-    Other("a gzip file", "unpack it with `gunzip`", "\x1f\x8b", "\x1f\x8b\x08"),
+    Other(
+        "text in another encoding",
+        "convert it to UTF-8, with `iconv -f UTF-16 -t UTF-8` for example",
+        r"\xff\xfe|\xfe\xff|(?:[^\0]\0){2}|(?:\0[^\0]){2}",
+        "\xff\xfeH\0i\0",
+    ),
+    Other("a document", "save it as plain text in UTF-8", r"%PDF-|PK\x03\x04|\{\\rtf|\x1f\x8b", "%PDF-1.7"),
     Other("binary data", _LISTEN, r"[^\n]*\0", "\x7fELF\x02\x01\0"),
     Other(
         "escape sequences of a program that redraws its screen",
         "have it write a line for each update instead, as a `transcription_callback` of WhisperLive can",
         r"[^\n]*(?-i:\x1b(?:\[[\d;?]*[A-HJLMSTdfsu]|\[\?(?:47|1047|1049)h|[78cDM])|\x08)",
         "\x1b[H\x1b[2JGood",
-        _OBJECTS,
+        ("jsonl", "simulstreaming"),
     ),
-    Other("XML or HTML", _TEXTS, r"<\?xml|<!doctype|<html|<tt\b|<transcript|<sami\b", '<?xml version="1.0"?>'),
     Other(
-        "subtitles with times",
-        _TEXTS,
-        rf"WEBVTT\b|{_SPAN}|\[Script Info\]|(?:Dialogue|Comment): \d|{_TIME}\s*,\s*{_TIME}\s*[\n,]|\{{\d+\}}\{{\d*\}}"
-        r"|\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):",
+        "XML or HTML",
+        "write only its texts",
+        r"<\?xml|<!doctype|<html|<tt\b|<transcript|<sami\b",
+        '<?xml version="1.0"?>',
+    ),
+    Other(
+        "text with times",
+        "write only its texts, as Whisper does with `--output_format txt` and whisper.cpp with `--no-timestamps`",
+        "|".join(_TIMED),
         "1\n00:00:01,000 --> 00:00:02,500\nHi",
-    ),
-    Other(
-        "a transcript with times, as whisper.cpp and Whisper print it",
-        "give whisper.cpp `--no-timestamps`, its stream example a `--step` above 0, and Whisper `--output_format txt`",
-        rf"\[{_SPAN}\]|### Transcription \d+ START",
-        "[00:00.000 --> 00:03.000]  Hi",
-    ),
-    Other("a table of Whisper with times", _TEXTS, r"start([\t,])end\1(?:speaker\1)?text\s*\n", "start,end,text\n"),
-    Other(
-        "a transcript with times",
-        _TEXTS,
-        rf"\d+:\d\d:\d\d[.,]\d{{3}}\s+\S|{_NAMED}[^\n]+\n+{_NAMED}",
-        "0:00\nhello\n0:03\nwelcome",
-    ),
-    Other(
-        "three numbers before each text, as whisper_streaming writes them",
-        "remove them with `cut -d' ' -f4-` and use --input text, or run its successor SimulStreaming and use "
-        "--input simulstreaming",
-        r"\d+\.\d{4} \d+ \d+ +\S",
-        "2691.4399 300 1380 Hi",
     ),
     Other(
         "JSON Lines",
@@ -101,30 +87,17 @@ OTHERS = (
     Other(
         "the rows of SimulStreaming",
         "read them with --input simulstreaming",
-        _with("emission_time"),
+        r'\{[^\n]*"emission_time"\s*:',
         '{"emission_time": 8.8, "text": " Hi"}',
         ("simulstreaming",),
     ),
     Other(
-        "messages of vosk-server",
-        "read them from the server, with --input vosk:ws://HOST:2700",
-        _with("partial"),
+        "JSON of another program",
+        "write only its texts, or read them from a server with --input vosk:ws://HOST:2700 or sherpa:ws://HOST:6006",
+        r'\[\s*\{|\{\s*"[^\n]*"\s*:',
         '{"partial": "hi"}',
+        ("jsonl", "simulstreaming"),
     ),
-    Other(
-        "messages of sherpa-onnx",
-        "read them from the server, with --input sherpa:ws://HOST:6006",
-        _with("segment", "text"),
-        '{"text": "hi", "segment": 0}',
-    ),
-    Other(
-        "messages of WhisperLiveKit",
-        "let it translate with `redraft serve --compat alignatt-mt`",
-        _with("lines", "buffer_transcription"),
-        '{"lines": [], "buffer_transcription": "hi"}',
-    ),
-    Other("a JSON document, not a line for each update", _TEXTS, r'\[\s*\{|\{\s*\n\s*"', '{\n  "text": "Hi",'),
-    Other("JSON of another program", "write only its texts", r'\{"[^\n]*"\s*:', '{"text": "hi"}', _OBJECTS),
 )
 #: Lines of a log that may be in front of all.
 _PREAMBLE = 20
@@ -146,9 +119,8 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
 
 def other_format(first: bytes, form: str) -> str | None:
     """Return of which other format an input with these first bytes is, and what to do; None if it may be ``form``."""
-    if kind := container(first, untagged=True):
-        convert = "" if kind in READABLE else "convert it to WAV, with ffmpeg for example; "
-        return f"a recording ({kind}): {convert}{_LISTEN}"
+    if kind := container(first):
+        return f"a recording ({kind}): {_LISTEN}"
     lines = first.removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")
     for number in range(min(len(lines), _PREAMBLE)):
         rest = "\n".join(lines[number:]).lstrip(" \t\r\n")
