@@ -78,6 +78,7 @@ BAD = [
     ([*T, "--term", "hull"], ["--term", "TERM=TRANSLATION", "'hull'"]),
     ([*T, "--term", "=Rumpf"], ["redraft: --term must be TERM=TRANSLATION or", "'=Rumpf'"]),
     ([*T, "--term", "de:=Rumpf"], ["redraft: --term must be TERM=TRANSLATION or", "'de:=Rumpf'"]),
+    ([*T, "--term", "Deck 5: hull=Rumpf"], ["redraft: --term 'Deck 5'", "BCP 47"]),
     ([*T, "--term", "ja:hull=Rumpf"], ["redraft: --term must name one of the languages de, as in de:hull=Rumpf"]),
     ([*T, "--to", "ja", "--term", "hull=Rumpf"], ["redraft: --term must name one of the languages de, ja, as in de:"]),
     ([*T, "--to", "ja", "--term", "German:hull=Rumpf"], ["redraft: --term: this model", "use another model"]),

@@ -18,7 +18,7 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import Writer
 from redraft.cli.shared import driver
-from redraft.cli.shared.driver import Place
+from redraft.cli.shared.driver import Translates
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.engine import pending
 from redraft.errors import InputError
@@ -74,22 +74,24 @@ class Written(Writer):
         pass
 
 
-def ran(place: Place, items: Iterable[Item], writer: Written, seen: Any = bool) -> bool:
+def ran(
+    translator: Translates, items: Iterable[Item], writer: Written, seen: Any = bool, *, viewers: bool = False
+) -> bool:
     with Ending() as ending:
         ending.when_asked((backlog := Backlog(ending.until(items))).hurry)
-        return driver.run(place, backlog, writer, seen, ending)
+        return driver.run(translator, backlog, writer, seen, ending, viewers=viewers)
 
 
 def test_failures_stay_in_order() -> None:
     writer, seen = Written(), list[Event]()
-    assert not ran(Place(Echo()), [*UPDATES[:2], FAILURE, *UPDATES[2:]], writer, seen.append)
+    assert not ran(Echo(), [*UPDATES[:2], FAILURE, *UPDATES[2:]], writer, seen.append)
     assert [each.seq for each in writer.events] == [0, 1, None, 2, 3] and seen == writer.events
-    assert ran(Place(Echo()), UPDATES, Written())
+    assert ran(Echo(), UPDATES, Written())
 
 
 def test_update_that_is_refused() -> None:
     writer = Written()
-    assert not ran(Place(Echo()), [Update("1", 0, "bad"), UPDATES[1]], writer)
+    assert not ran(Echo(), [Update("1", 0, "bad"), UPDATES[1]], writer)
     assert [type(each) for each in writer.events] == [Failure, Caption]
 
 
@@ -100,7 +102,7 @@ def test_exception_of_input() -> None:
 
     writer = Written()
     with pytest.raises(InputError, match="torn"):
-        ran(Place(Echo()), items(), writer)
+        ran(Echo(), items(), writer)
     assert len(writer.events) == 1
 
 
@@ -115,7 +117,7 @@ def test_closed_output(viewers: bool) -> None:
             yield Update("1", number, "we")
 
     with pytest.raises(BrokenPipeError):
-        ran(Place(echo, viewers=viewers), items(), Written(2))
+        ran(echo, items(), Written(2), viewers=viewers)
     assert len(read) < 10_000
     assert echo.events.empty() or not viewers
 
@@ -142,7 +144,7 @@ def test_second_signal_while_nobody_reads() -> None:
     pressing.start()
     try:
         with Ending() as ending, ending.by_signals(), pytest.raises(Interrupted):
-            driver.run(Place(Echo()), Backlog(UPDATES), writer, bool, ending)
+            driver.run(Echo(), Backlog(UPDATES), writer, bool, ending)
         assert ending.signal == signal.SIGINT
     finally:
         pressing.join()
@@ -168,7 +170,7 @@ def test_closed_output_in_a_pause(ends: bool, monkeypatch: pytest.MonkeyPatch) -
         assert ends or writer.failed.wait(20)
 
     with pytest.raises(BrokenPipeError):
-        ran(Place(AsyncTranslator(opened("de"), ahead=0)), items(), writer)
+        ran(AsyncTranslator(opened("de"), ahead=0), items(), writer)
 
 
 def test_captions_are_those_of_a_translator() -> None:
@@ -177,7 +179,7 @@ def test_captions_are_those_of_a_translator() -> None:
     with opened("ja", "de") as translator:
         expected = [event for update in updates for event in translator.translate(update)]
     writer = Written()
-    ran(Place(AsyncTranslator(opened("ja", "de"), ahead=0)), updates, writer)
+    ran(AsyncTranslator(opened("ja", "de"), ahead=0), updates, writer)
     assert writer.events == expected
 
 

@@ -207,7 +207,7 @@ def test_signal(number: signal.Signals, speed: str, moment: int) -> None:
         assert run.ended() == 128 + number
         run.check(feeder.recognised)
         assert not run.named
-        assert b"redraft: stopping: finishing " in run.err
+        assert b"redraft: stopping, and finishing " in run.err
 
 
 @at_moments
@@ -406,7 +406,7 @@ def test_nothing_recognised() -> None:
         eventually(lambda: len(run.finals.get("1", ())) == 2)
         run.process.send_signal(signal.SIGINT)
         assert run.ended() == 130
-        assert run.err == b"redraft: stopping; press Ctrl-C again to stop at once\n"
+        assert run.err == b"redraft: stopping, and finishing what was recognised; press Ctrl-C again to stop at once\n"
 
 
 def eventually(holds: Callable[[], bool]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from redraft.captions.events import Update
+from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.newest import Newest
 
@@ -35,12 +35,15 @@ class Backlog:
 
     An exception while reading is raised after the items read before it.
 
+    It also knows which utterances have no final caption yet, whether they wait or were taken: `written` and `failures`.
+
     Attributes:
         live: whether the input is live, or hurries to its end.
         passed_over: number of updates that were dropped.
 
     Args:
         items: what to read; only the thread uses it.
+        languages: those in which every utterance needs a final caption.
         live: whether the input is live.
         clock: returns the time in seconds.
     """
@@ -48,6 +51,7 @@ class Backlog:
     def __init__(
         self,
         items: Iterable[Item],
+        languages: Sequence[str] = (),
         *,
         live: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -56,6 +60,9 @@ class Backlog:
         self._waiting = Newest[_Read]()
         self._taken = 0.0
         self.passed_over = 0
+        self._languages = tuple(languages)
+        #: Utterance -> its newest update, and the languages without a final caption.
+        self._open: dict[str, tuple[Update, Sequence[str]]] = {}
         self._news = threading.Condition()
         self._closed = self._over = False
         self._problem: BaseException | None = None
@@ -120,6 +127,27 @@ class Backlog:
         if self._thread.is_alive():
             self._thread.join(seconds)
 
+    def written(self, event: Event) -> None:
+        """Note an event that has been written; the failure of a final update ends its utterance too."""
+        with self._news:
+            last, missing = self._open.get(event.utterance or "", (None, ()))
+            if last is None:
+                return
+            if event.final if isinstance(event, Caption) else last.final and event.seq == last.seq:
+                missing = [each for each in missing if event.language not in (each, None)]
+            self._open[last.utterance] = last, missing
+            if not missing:
+                del self._open[last.utterance]
+
+    def failures(self) -> list[Failure]:
+        """Return a failure for each utterance with words, which names the missing languages and has the whole text."""
+        with self._news:
+            return [
+                Failure(f"no caption: {text}", utterance=name, language=", ".join(missing))
+                for name, (newest, missing) in self._open.items()
+                if (text := newest.text.strip())
+            ]
+
     def _next(self) -> _Read | None:
         with self._news:
             while not self._waiting and not self._over:
@@ -140,6 +168,9 @@ class Backlog:
         try:
             for item in self._items:
                 with self._news:
+                    if self._languages and isinstance(item, Update):
+                        _, missing = self._open.get(item.utterance, (None, self._languages))
+                        self._open[item.utterance] = item, missing
                     while not self.live and len(self._waiting) >= _AHEAD and not self._closed:
                         self._news.wait()
                     if self._closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ from redraft.cli.shared.notice import introduce, notice
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
+    from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
-    from redraft.cli.shared.driver import Place
-    from redraft.speech.backlog import Backlog
+    from redraft.cli.shared.remote import CommandClient
     from redraft.speech.delay import Delay
 
 template = click.option(
@@ -149,6 +149,7 @@ def caption(
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
+        from redraft.speech.delay import Lateness, captions_behind
 
     shown = parse_languages(chosen["to"])
     first, *also_spoken = chosen["sources"]
@@ -170,64 +171,53 @@ def caption(
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        place = remote or _here(stack, languages, wanted, chosen)
+        translator = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
-        backlog, written = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
-        watch = _watch(
-            delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
-        )
+        backlog = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
         writer = stack.enter_context(
             stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=ending.live, profile=profile)
         )
 
-        def seen(event: Event) -> None:
-            written(event)
-            watch(event)
+        if remote:
+            ending.when_asked(remote.hurry)
+            writer.show_to(remote.control)
+        late = Lateness()
 
-        whole = driver.run(place, backlog, writer, seen, ending)
+        def able() -> str:
+            return translator.able or (_REMOTE if remote else "")
+
+        if delay is not None:
+            delay.able = able
+
+        def seen(event: Event) -> None:
+            backlog.written(event)
+            if delay is not None:
+                delay.check(event)
+            elif backlog.live and not (remote or ending.asked) and late.news(backlog.age):
+                notice(captions_behind(backlog.age, able()))
+
+        whole = driver.run(translator, backlog, writer, seen, ending, viewers=remote is not None)
     if ending.signal is not None and not ending.endless:
         raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and writer.whole):
         raise click.exceptions.Exit(1)
 
 
-def _watch(
-    delay: Delay | None, backlog: Backlog | None, ending: Ending, able: Callable[[], str]
-) -> Callable[[Event], object]:
-    """Return what warns of captions that are far behind: by ``delay``, or by the age of what is being translated."""
-    from redraft.speech.delay import Lateness, captions_behind
-
-    if delay is not None:
-        delay.able = able
-        return delay.check
-    late = Lateness()
-
-    def check(event: Event) -> None:
-        if backlog and backlog.live and not ending.asked and late.news(backlog.age):
-            notice(captions_behind(backlog.age, able()))
-
-    return check
-
-
-def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Place:
+def _here(
+    stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> AsyncTranslator:
     """Open a translator in this process."""
     with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
         from redraft.async_translator import AsyncTranslator
-        from redraft.cli.shared.driver import Place
         from redraft.translator import Translator
 
         more = {name: chosen[name] for name in ("draft_model", "engine")}
-        made = Translator.open(
-            chosen["model"],
-            to=languages,
-            **wanted,
-            **more,
-        )
+        made = Translator.open(chosen["model"], to=languages, **wanted, **more)
     translator = stack.enter_context(made)
     if not common.is_given("model"):
         introduce(chosen["model"])
     # Updates are skipped where they are read, so that what is behind can be measured there.
-    return Place(AsyncTranslator(translator, ahead=0))
+    return AsyncTranslator(translator, ahead=0)
 
 
 def _on_a_server(
@@ -235,13 +225,15 @@ def _on_a_server(
     wanted: Mapping[str, Any],
     chosen: Mapping[str, Any],
     news: Callable[[str], object],
-) -> Place:
-    """Return the server as the place; options that were not given are left to it."""
-    from redraft.cli.shared import remote  # needs an extra
+) -> CommandClient:
+    """Return the client of a server; options that were not given are left to it."""
+    from redraft.cli.shared.remote import CommandClient  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
     asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}
-    return remote.place(languages, news=news, **asked)
+    client = CommandClient(to=languages, **asked)
+    client.news = news
+    return client
 
 
 def _check_server(server: str | None) -> None:
@@ -276,13 +268,20 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
 def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the terms of each language, given ``--term`` options.
 
+    What stands before a colon is the language; without one, the term is for the only target.
+
     Raises:
-        OptionError: an entry is incomplete or given twice, or its language is missing or not a target.
+        OptionError: an entry is incomplete or given twice, or its language is missing, invalid or not a target.
     """
+    from redraft.captions.languages import parse_language, same_of
+
     found: dict[str, dict[str, str]] = {}
     for text in entries:
         left, _, translation = (part.strip() for part in text.partition("="))
-        language, term = _term(left, languages)
+        named, colon, rest = (part.strip() for part in left.partition(":"))
+        language, term = languages[0] if len(languages) == 1 else "", left
+        if colon:
+            language, term = same_of(named, languages) or parse_language(named, "term").standard, rest
         if not (term and translation):
             raise OptionError(f"must be TERM=TRANSLATION or LANGUAGE:TERM=TRANSLATION, not {text!r}", "term")
         if language not in languages:
@@ -292,18 +291,3 @@ def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, lis
             raise OptionError(f"{term!r} is given twice, so leave one out", "term")
         terms[term] = translation
     return {language: [*terms.items()] for language, terms in found.items()}
-
-
-def _term(text: str, languages: Sequence[str]) -> tuple[str, str]:
-    """Return the language that stands before a term, and the term.
-
-    Without a language, it is for the only target; with several targets, the language is empty.  Text before a colon
-    that is not a language belongs to the term.
-    """
-    from redraft.captions.languages import parse_language, same_of
-
-    named, colon, term = (part.strip() for part in text.partition(":"))
-    with suppress(OptionError):
-        if colon:
-            return same_of(named, languages) or parse_language(named).standard, term
-    return languages[0] if len(languages) == 1 else "", text

@@ -9,7 +9,6 @@ import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from redraft.captions.events import Event, Failure, Update
@@ -43,41 +42,43 @@ class Translates(Protocol):
         """Yield captions and failures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stream is translated.
-
-    Attributes:
-        translator: translates it.
-        begun: called with the writer and the ending once the translator has begun.
-        viewers: whether others see the captions, so that they are also made when the output is closed.
-    """
-
-    translator: Translates
-    begun: Callable[[Writer, Ending], None] = lambda writer, ending: None
-    viewers: bool = False
-
-
-def run(place: Place, items: Backlog, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> bool:
+def run(
+    translator: Translates,
+    items: Backlog,
+    writer: Writer,
+    seen: Callable[[Event], object],
+    ending: Ending,
+    *,
+    viewers: bool = False,
+) -> bool:
     """Translate a stream; return whether everything succeeded.
 
     Args:
         seen: called with each event once it is written.
         ending: the end of the updates, which is asked for if an event cannot be written.
+        viewers: whether others see the captions, so that they are also made when the output is closed.
 
     Raises:
         RedraftError: the translator cannot go on.
         OSError: the output cannot be written; if there are viewers, they got everything.
         Interrupted: a second signal has come.
     """
-    return asyncio.run(_Driver(place, writer, seen, ending).run(items))
+    return asyncio.run(_Driver(translator, writer, seen, ending, viewers=viewers).run(items))
 
 
 class _Driver:
     """Translates a stream in an event loop; arguments as for `run`."""
 
-    def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
-        self._translator, self._begun, self._viewers = place.translator, place.begun, place.viewers
+    def __init__(
+        self,
+        translator: Translates,
+        writer: Writer,
+        seen: Callable[[Event], object],
+        ending: Ending,
+        *,
+        viewers: bool,
+    ) -> None:
+        self._translator, self._viewers = translator, viewers
         self._writer, self._seen, self._ending = writer, seen, ending
         self._whole = True
         self._closed: OSError | None = None
@@ -88,7 +89,6 @@ class _Driver:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
             async with self._ending.in_loop(), self._translator:
-                self._begun(self._writer, self._ending)
                 with _watched_reader(self._unread):
                     await self._translate(items)
         except asyncio.CancelledError:

@@ -29,8 +29,6 @@ _T = TypeVar("_T")
 #: SIGHUP means that the terminal was closed.  Signals that the system does not have are left out.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
-#: Seconds to wait for what has arrived already, so that it is counted.
-_ARRIVING = 0.3
 #: Maximum bytes to read from a pipe after the end was asked for: more than a pipe holds.
 _HELD = 1 << 20
 
@@ -48,14 +46,12 @@ class Ending:
         drains: whether the input is a pipe that is read until it is empty.
         live: whether the input comes as it is spoken: partial updates are skipped if translation is slower.
         signal: the newest signal.
-        open: returns the number of sentences that will be finished.
-        settle: waits until everything that has arrived is counted, at most for some seconds.
+        settle: waits until everything that has arrived is read, at most for some seconds.
     """
 
     def __init__(self) -> None:
         self.asked = self.endless = self.drains = self.live = False
         self.signal: int | None = None
-        self.open: Callable[[], int] = lambda: 0
         self.settle: Callable[[float], object] = lambda seconds: None
         self._first = 0.0
         #: Ends the process after a second signal, if something hangs.
@@ -63,7 +59,6 @@ class Ending:
         #: The signals that are handled, and the loop that handles them.
         self._ours: tuple[signal.Signals, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._announcing: asyncio.Task[None] | None = None
         self._stops: list[Callable[[], object]] = []
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
         self._asking, self._waiting = socket.socketpair()
@@ -159,8 +154,6 @@ class Ending:
                 for number in self._ours:
                     loop.remove_signal_handler(number)
             self._handled()
-            if self._announcing is not None:
-                await self._announcing
 
     def _handled(self) -> None:
         for number in self._ours:
@@ -188,15 +181,9 @@ class Ending:
 
     def _stop_in_loop(self) -> None:
         self.stop()
-        self._announcing = asyncio.ensure_future(self._announce())
-
-    async def _announce(self) -> None:
-        await asyncio.to_thread(self.settle, _ARRIVING)
-        count = self.open()
-        finishing = f": finishing {count} sentence{'s' * (count > 1)}" if count else ""
         again = "press Ctrl-C again to stop" if self.signal == signal.SIGINT else "a second signal stops"
         with suppress(OSError):
-            notice(f"stopping{finishing}; {again} at once")
+            notice(f"stopping, and finishing what was recognised; {again} at once")
 
 
 class _Pipe(io.RawIOBase):
