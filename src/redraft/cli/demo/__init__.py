@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
-    from redraft.decoding.backend import Backend
-    from redraft.decoding.methods import Method
     from redraft.errors import RedraftError
 
 EXAMPLES = """\b
@@ -52,6 +49,7 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.demo_model
+@common.draft_model
 @common.engine
 @common.as_json
 def demo(
@@ -61,6 +59,7 @@ def demo(
     live: bool,
     sentences: int,
     model: str,
+    draft_model: str | None,
     as_json: bool,
     engine: Mapping[str, float | str],
 ) -> None:
@@ -73,13 +72,14 @@ def demo(
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
 
-        from redraft.backends.load import gguf_file
+        from redraft.backends.load import gguf_file, open_models
         from redraft.captions.languages import parse_languages
-        from redraft.captions.talk import load_talk
+        from redraft.captions.talk import RECORDING, load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
         from redraft.errors import OptionError
         from redraft.speech.endpoint import PAUSE
+        from redraft.speech.microphone import playing
         from redraft.speech.process import isolated
         from redraft.speech.registry import AUTO, resolve
 
@@ -91,51 +91,31 @@ def demo(
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
     console = Console()
+    on_screen = console.is_terminal and not as_json
+    found: list[Update] = []
     with ExitStack() as stack:
         file = gguf_file(model)
-        backend, small = _open(stack, model, chosen, len(languages), engine)
-        found: list[Update] = []
-        silent = Event()
-        heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
-        updates = stage.first(heard, sentences) if heard else iter(talk)
+        with interrupt.ends_process():
+            given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
+            backend, small = open_models(chosen, model, draft_model, given, slots, stack)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
-        # Play in real time only on a terminal.
-        if console.is_terminal and not as_json:
-            updates = updates if live else stage.timed(talk, speed, silent.set)
-            with stage.Stage(players, console, talk[-1].time or 0.0, listening, silent) as shown:
-                stopped = player.play(players, updates, shown.show)
-        else:
-            stopped = player.play(players, _with_progress(updates, len(talk)))
+        heard = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else None
+        audible = live or (on_screen and speed == 1)
+        with playing(str(RECORDING)) if audible else nullcontext(True) as sounds:
+            if on_screen:  # only there, the talk takes its time
+                updates = heard or stage.timed(talk, speed)
+                with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
+                    stopped = player.play(players, updates, shown.show)
+            else:
+                stopped = player.play(players, _with_progress(heard or talk, len(talk)))
         signed = _signature(file, found if live else talk, listening)
-    if silent.is_set():
+    if not sounds:
         notice(NO_SOUND)
     _print(players, signed, console, as_json=as_json)
     if not as_json:
         introduce(model, "this talk was written for")
         suggest("translate what you say: redraft listen --to de")
     _exit(stopped, len(players[0].finished))
-
-
-def _open(
-    stack: ExitStack, model: str, methods: Sequence[Method], languages: int, engine: Mapping[str, float | str]
-) -> tuple[Backend, Backend | None]:
-    """Open the model and, if a method drafts with one, its small model; the stack closes them.
-
-    Raises:
-        CapabilityError: a method needs a small model, and none ships for the model.
-        ModelError: the file of the model is invalid.
-    """
-    with interrupt.ends_process():
-        from redraft.backends.load import open_models
-        from redraft.decoding.methods import DraftModel
-        from redraft.errors import CapabilityError
-        from redraft.models import SMALL_OF
-
-        drafting = [each.name for each in methods if each.draft_model is DraftModel.SMALL]
-        if drafting and model not in SMALL_OF:
-            raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
-        given = {"context_length": 512, **engine}
-        return open_models(methods, model, None, given, languages * len(methods), stack)
 
 
 def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:

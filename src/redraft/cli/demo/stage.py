@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
-from threading import Event
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,11 +23,9 @@ from redraft.cli.demo.player import Player
 from redraft.errors import RedraftError
 from redraft.speech.audio import at_speed, file_blocks
 from redraft.speech.backlog import Backlog
-from redraft.speech.microphone import playing
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import SentenceCutter
 
-NO_SOUND = " · no sound device"
 #: Maximum number of earlier sentences above a caption.
 EARLIER = 2
 #: Maximum lines of text in a panel, and the minimum below which the legend is dropped.
@@ -51,42 +48,30 @@ def first(updates: Iterable[Update], sentences: int) -> Iterator[Update]:
             return
 
 
-def timed(talk: Sequence[Update], speed: float, silent: Callable[[], None]) -> Iterator[Update]:
-    """Yield the updates of a talk at ``speed`` times its original speed, with its sound if that is 1; 0 never waits.
-
-    ``silent`` is called if the sound cannot be played.
-    """
-    if not speed:
-        yield from talk
-        return
-    with playing(str(RECORDING)) if speed == 1 else nullcontext(True) as sounds:
-        if not sounds:
-            silent()
-        yield from paced(talk, speed=speed)
+def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
+    """Yield the updates of a talk at ``speed`` times its original speed; 0 never waits."""
+    return paced(talk, speed=speed) if speed else iter(talk)
 
 
-def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[], None]) -> Iterator[Update]:
-    """Yield what a recogniser makes of the recording of the talk at its original speed, while its sound plays.
+def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
+    """Yield what a recogniser makes of the recording of the talk at its original speed.
 
-    Every update is also appended to ``found``.  ``silent`` is called if the sound cannot be played.
+    Every update is also appended to ``found``.
 
     Raises:
         RedraftError: at the end, if the recogniser has failed.
     """
-    with playing(str(RECORDING)) as sounds:
-        if not sounds:
-            silent()
-        blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
-        problem = ""
-        with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
-            for item in items:
-                if isinstance(item, Update):
-                    found.append(item)
-                    yield item
-                else:  # a recogniser that was started again goes on
-                    problem = item.message
-        if problem:
-            raise RedraftError(problem)
+    blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
+    problem = ""
+    with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
+        for item in items:
+            if isinstance(item, Update):
+                found.append(item)
+                yield item
+            else:  # a recogniser that was started again goes on
+                problem = item.message
+    if problem:
+        raise RedraftError(problem)
 
 
 class Stage:
@@ -100,22 +85,13 @@ class Stage:
         console: the terminal.
         length: length of the talk in seconds.
         listening: name of the recogniser that recognises it now; empty if its text was recognised before.
-        silent: set if the talk should be heard and cannot be.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(
-        self,
-        players: Sequence[Player],
-        console: Console,
-        length: float,
-        listening: str = "",
-        silent: Event | None = None,
-    ) -> None:
+    def __init__(self, players: Sequence[Player], console: Console, length: float, listening: str = "") -> None:
         self._players, self._console, self._length, self._listening = players, console, length, listening
-        self._silent = silent or Event()
         self._languages = list(dict.fromkeys(each.language for each in players))
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
@@ -169,11 +145,10 @@ class Stage:
         return title
 
     def _source(self, update: Update) -> Panel:
-        note = NO_SOUND if self._silent.is_set() else ""
         words = Text(update.text, style="bold" if update.final else "")
         return Panel(
             self._newest([words], self._console.width - _FRAME, SOURCE_LINES),
-            title=f"English, as {self._listening or 'the recogniser'} sends it{note}",
+            title=f"English, as {self._listening or 'the recogniser'} sends it",
             title_align="left",
             border_style="dim",
             height=SOURCE_LINES + 2,
