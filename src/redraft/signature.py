@@ -9,14 +9,11 @@ import platform
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from redraft import __version__
 from redraft.backends.machine import processor
 from redraft.models.gguf_files import parts
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 @cache
@@ -67,16 +64,6 @@ def signature(model: Path, data: str, data_hash: str, seed: int | None = None, *
         **machine(),
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
-
-
-def print_signature(signature: str, console: Console) -> None:
-    """Print a signature as one line or, on a terminal, broken between its parts."""
-    lines = [""]
-    for part in signature.replace("|", "|\0").split("\0"):
-        if console.is_terminal and lines[-1] and len(lines[-1] + part) > console.width:
-            lines.append("")
-        lines[-1] += part
-    console.print("\n".join(lines), style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(rows: Sequence[Mapping[str, object]], signature: str, file: TextIO) -> None:

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: `general.file_type` of weights that have kernels in native/llama.cpp: floats, Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
-_WITH_KERNELS = ("0", "1", "32", "7", "8", "14", "15", "18")
-#: Features that llama.cpp must be built with to use them.
-_NEEDED = ("AVX2", "FMA", "F16C", "LLAMAFILE")
-#: Cells of the table of times with bars.
-_TABLE = 64
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
@@ -66,7 +60,7 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     from redraft.backends.load import open_model
     from redraft.backends.options import LlamaOptions, options_of
     from redraft.backends.pace import pace
-    from redraft.signature import print_json, print_signature, signature
+    from redraft.signature import print_json, signature
 
     chosen = options_of(LlamaOptions, {"context_length": 512, **engine}, "GGUF models")
     console = Console(highlight=False)
@@ -81,7 +75,6 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         found, every = measured, costs.sizes_for(backend)
         curve, path, size = found.curve, backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
-        ours = _ours(backend.metadata)
     if (largest := curve.sizes[-1]) < every[-1]:
         notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
     signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
@@ -95,9 +88,9 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     if not verbose:
         return
     console.print()
-    _print_system(tested, ours, console)
-    console.print(_table(found, console.width))
-    print_signature(signed, console)
+    _print_system(tested, console)
+    console.print(_table(found))
+    console.print(signed, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
     needed = curve.break_even(_DRAFTED)
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
@@ -136,8 +129,9 @@ def _rows(found: Measured) -> list[dict[str, str | int | float]]:
     return rows
 
 
-def _print_system(tested: str, ours: str, console: Console) -> None:
+def _print_system(tested: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
+    from redraft.backends.engine import kernels_mark
     from redraft.backends.engine import lib as llama_cpp
     from redraft.backends.machine import processor
     from redraft.cores import usable_cores
@@ -149,30 +143,12 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
     waiting = [f"{name}={os.environ[name]}" for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ]
     console.print(", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]))
     console.print(f"kernels: {tested}")
-    if ours:
-        console.print(f"Redraft's kernels: {ours}")
+    if "avx2" in processor().features:
+        console.print(f"Redraft's kernels: {kernels_mark() or 'not in this build; see docs/install.md'}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")
     for name, text in (("extras", _extras()), ("microphones", _microphones())):
         console.print(f"{name}: {text}", markup=False)
     console.print()
-
-
-def _ours(metadata: Mapping[str, str]) -> str:
-    """Return the mark of the kernels of native/llama.cpp in this build, or how to get them; empty if of no use."""
-    from redraft.backends.engine import kernels_mark, lib
-    from redraft.backends.machine import processor
-
-    if "avx2" not in processor().features:
-        return ""
-    built, mark = lib.llama_print_system_info().decode(), kernels_mark()
-    missing = [name for name in _NEEDED if f"{name} = 1" not in built]
-    if mark and missing:
-        return f"{mark}, but not used, since llama.cpp was built without {', '.join(missing)}"
-    if mark:
-        return mark
-    if metadata.get("general.file_type") in _WITH_KERNELS:
-        return "not in this build, although they are faster for this model; see docs/install.md"
-    return ""
 
 
 def _extras() -> str:
@@ -217,16 +193,14 @@ def _megabytes(size: int) -> str:
     return f"{max(1, round(size / 1e6)):,} MB"
 
 
-def _table(found: Measured, width: int) -> Table:
-    """Return a table of T(n), with spread and in multiples of T(1); where ``width`` has room, bars show it too."""
+def _table(found: Measured) -> Table:
+    """Return a table of T(n), with spread and in multiples of T(1)."""
     from rich.table import Table
 
     table, curve = Table(box=None), found.curve
     for head in ("new\ntokens n", "T(n)\nms", "\nspread", "T(n)\n/T(1)"):
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("")
     for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
-        bar = "▇" * max(1, round(20 * seconds / max(curve.seconds))) if width >= _TABLE else ""
         times = f"{seconds * 1e3:.2f}", f"{spread:.0%}", f"{seconds / curve.seconds[0]:.2f}"
-        table.add_row(str(size), *times, f"[cyan]{bar}[/cyan]")
+        table.add_row(str(size), *times)
     return table

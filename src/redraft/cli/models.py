@@ -12,7 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.disk import PROGRAMS, ModelOnDisk, is_on_disk, models_on_disk
+from redraft.models.disk import PROGRAMS, is_on_disk, models_on_disk
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -51,8 +51,7 @@ def models(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    rows = [_shipped_row(name) for name in SHIPPED] + [_disk_row(model) for model in models_on_disk()]
-    rows += [_hub_row(name) for name in (*CATALOGUE, *SPEECH)]
+    rows = _rows()
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -94,18 +93,6 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     console.print()
 
 
-def _shipped_row(name: str) -> dict[str, str | int]:
-    path = shipped_path(name)
-    size = path.stat().st_size if path.exists() else 0
-    note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-    return _row(name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name)
-
-
-def _disk_row(model: ModelOnDisk) -> dict[str, str | int]:
-    program = PROGRAMS[model.name.partition(":")[0]]
-    return _row(model.name, model.size / 1e6, 0, "", f"from {program}", model.problem, str(model.path or ""))
-
-
 def is_downloaded(name: str) -> bool:
     """Whether a model of the hub's lists has been downloaded."""
     try:
@@ -114,18 +101,26 @@ def is_downloaded(name: str) -> bool:
         return False
 
 
-def _hub_row(name: str) -> dict[str, str | int]:
-    model = CATALOGUE.get(name) or SPEECH[name]
-    state = "downloaded" if is_downloaded(name) else MISSING
-    return _row(name, model.size * 1000, model.languages, model.licence, state, model.note, model.repository)
-
-
-def _row(
-    name: str, megabytes: float, languages: int, licence: str, state: str, note: str, provenance: str
-) -> dict[str, str | int]:
-    found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "languages": languages}
-    found |= {"licence": licence, "state": state, "default": name == default_model()}
-    return {**found, "note": note, "provenance": provenance}
+def _rows() -> list[dict[str, str | int]]:
+    """Return what is known of each model."""
+    found: list[tuple[str, float, int, str, str, str, str]] = []
+    for name in SHIPPED:
+        path = shipped_path(name)
+        size = path.stat().st_size if path.exists() else 0
+        note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
+        found.append((name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name))
+    for model in models_on_disk():
+        state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
+        found.append((model.name, model.size / 1e6, 0, "", state, model.problem, str(model.path or "")))
+    for name, each in (CATALOGUE | SPEECH).items():
+        state = "downloaded" if is_downloaded(name) else MISSING
+        found.append((name, each.size * 1000, each.languages, each.licence, state, each.note, each.repository))
+    default, rows = default_model(), list[dict[str, str | int]]()
+    for name, megabytes, languages, licence, state, note, provenance in found:
+        row: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "languages": languages}
+        row |= {"licence": licence, "state": state, "default": name == default}
+        rows.append({**row, "note": note, "provenance": provenance})
+    return rows
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
