@@ -32,9 +32,9 @@ def sentences(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (["--rank", "0"], ["--rank", "'0'", "from 1 to 1024"]),
-        (["--rate", "0"], ["--rate", "'0'", "from 0 to 1"]),
-        (["--rate", "nan"], ["--rate", "'nan'"]),
+        (["--rank", "0"], ["--rank", "0 is not in", "1<=x<=1024"]),
+        (["--rate", "0"], ["--rate", "0.0", "0<x<=1"]),
+        (["--rate", "nan"], ["--rate", "nan is not in"]),
         (["--alpha", "-1"], ["--alpha", "-1.0", "x>0"]),
         (["--epochs", "0.5"], ["--epochs", "'0.5'", "integer"]),
         (["--batch", "0"], ["--batch", "0 is not in", "1<=x<=4096"]),

@@ -9,13 +9,9 @@ from typing import IO, Any
 
 import click
 
-from redraft.captions.templates import choose_template
 from redraft.cli.shared import options as common
-from redraft.decoding.types import TARGET
-from redraft.errors import InputError, ModelError, OptionError
-
-#: Templates of models that follow any instruction; those of the others only translate.
-_GENERAL = {"chat", "qwen3", "tower"}
+from redraft.cli.shared.notice import notice
+from redraft.errors import InputError, OptionError
 
 EXAMPLES = """\b
 Examples:
@@ -75,7 +71,6 @@ def generate(
     ) as generator:
         before = previous.read().rstrip("\n") if previous else ""
         made = generator.generate(prompt, None if as_json else _show, previous=before)
-        metadata = generator.backends[TARGET].metadata
     if as_json:
         counts = {name: getattr(made.output, name) for name in ("passes", "drafted", "accepted", "draft_passes")}
         row = {"text": made.text, "tokens": len(made.output.tokens), "finished": made.output.finished, **counts}
@@ -83,18 +78,7 @@ def generate(
     else:
         click.echo()
     if not made.text.strip():
-        click.echo(f"redraft: the model ended the text at once{_why(metadata)}", err=True)
-
-
-def _why(metadata: Mapping[str, str]) -> str:
-    """Return why a model writes nothing, and what to do, if that is known."""
-    try:
-        template = choose_template(metadata)
-    except ModelError:  # a base model
-        return ""
-    if template.name in _GENERAL:
-        return ""
-    return ": it only translates, so use `redraft translate`, or name a general language model with --model"
+        notice("the model ended the text at once; one that only translates, such as demo, cannot continue a text")
 
 
 def _prompt(text: str | None, file: IO[str] | None) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import NoReturn, TextIO, cast
+from typing import NoReturn, cast
 
 import click
 
@@ -137,33 +137,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             with suppress(OSError):  # it has no descriptor
                 if os.name == "posix":  # a program that shares the pipe, such as node, may not want to wait for readers
                     os.set_blocking(stream.fileno(), True)
-    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
-        sys.stderr = cast(TextIO, _Messages(sys.stderr))
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _Messages(sys.stderr.buffer, sys.stderr.encoding, sys.stderr.errors)
     atexit.register(gc.freeze)  # otherwise Python visits all objects several times at exit, which takes .3 s
     sys.exit(_run(arguments))
 
 
-class _Messages(io.TextIOBase):
+class _Messages(io.TextIOWrapper):
     """Standard error; a message that cannot be written, for example on a full disk, is dropped."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding
-
     def write(self, text: str) -> int:
-        with suppress(OSError):
-            self._stream.write(text)
-            self._stream.flush()
+        super().write(text)
+        self.flush()
         return len(text)
 
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
 
 
 def _run(arguments: Sequence[str] | None) -> int:
