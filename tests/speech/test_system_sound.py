@@ -21,7 +21,6 @@ MICROPHONES = ["Built-in Microphone", "Studio Monitor 5 USB", "HD Webcam"]
         (["CABLE Output (VB-Audio Virtual Cable)"], ["Speakers"], 3),
         (["Stereo Mix (Realtek High Definition Audio)"], [], 3),
         (["Stereomix (Realtek High Definition Audio)"], [], 3),
-        (["Mixage stéréo (Realtek(R) Audio)"], [], 3),
         (["HDMI [Loopback]", "Speakers (Realtek) [Loopback]"], ["Speakers (Realtek)"], 4),
         (["Stereo Mix", "Speakers (Realtek) [Loopback]"], ["Speakers (Realtek)"], 4),
         (["Monitor of Headset", "pulse"], ["Built-in Audio"], 4),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -31,26 +32,9 @@ _GONE, _RETRY = 3.0, 1.0
 #: Stands for a device in ``--device``.
 SYSTEM = "system"
 
-#: Parts of the names of devices that record what is played, in lower case.
-_RECORD_OUTPUT = (
-    "[loopback]",
-    "monitor of ",
-    ".monitor",
-    "blackhole",
-    "cable output",
-    "vb-cable",
-    "loopback audio",
-    "soundflower",
-    "stereo mix",
-    "stereomix",
-    "mixage stéréo",
-    "mezcla estéreo",
-    "missaggio stereo",
-    "ステレオ ミキサー",
-    "立体声混音",
-    "what u hear",
-    "wave out mix",
-)
+#: What the names of devices that record what is played contain: loopback of WASAPI, monitors of PulseAudio and
+#: PipeWire, BlackHole, VB-Cable and Stereo Mix.
+_RECORD_OUTPUT = re.compile(r"\[loopback\]|monitor of |\.monitor|blackhole|cable output|stereo ?mix", re.IGNORECASE)
 #: ALSA devices of sound servers -> the variable in which a program asks for a source, and its value.
 _SERVERS = {
     "pulse": ("PULSE_SOURCE", "@DEFAULT_MONITOR@"),
@@ -123,16 +107,11 @@ def system_source(devices: Sequence[Device], outputs: Sequence[str] = ()) -> Dev
     Args:
         outputs: names of the outputs that are used by default; a device that records one of them comes first.
     """
-    named = [each for each in devices if _records_output(each.name, outputs)]
+    own = {f"{output} Monitor" for output in outputs}  # PipeWire's for JACK
+    named = [each for each in devices if each.name in own or _RECORD_OUTPUT.search(each.name)]
     current = [each for each in named if any(output and output in each.name for output in outputs)]
     servers = [each for name in _SERVERS for each in devices if each.name == name]
     return next(iter((*current, *servers, *named)), None)
-
-
-def _records_output(name: str, outputs: Sequence[str]) -> bool:
-    if any(name == f"{output} Monitor" for output in outputs):  # PipeWire's for JACK
-        return True
-    return any(part in name.lower() for part in _RECORD_OUTPUT)
 
 
 def ask_for(device: Device) -> None:

@@ -10,7 +10,6 @@ other's utterances.  Every session therefore has a process of its own (`redraft.
 
 from __future__ import annotations
 
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -50,8 +49,6 @@ MODELS = {
 _INSTALLED = "tiny-en"
 #: Languages with few tokens per second.
 _LATIN = ("en", "es")
-#: Systems and processors that the package is made for.
-_PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64"))
 
 #: Minimum seconds of new audio between two passes over an utterance.
 STEP = 0.5
@@ -86,7 +83,7 @@ def recogniser(wanted: RecogniserOptions) -> Moonshine:
     Raises:
         OptionError: the model is unknown, or is for another language.
         ModelError: the model cannot be downloaded or opened.
-        MissingExtra: the package is not installed, or is not made for this machine.
+        MissingExtra: the package is not installed, or cannot be used on this machine.
     """
     package = _package()
     name = wanted.model or default_model(wanted.language)
@@ -112,15 +109,8 @@ def recogniser(wanted: RecogniserOptions) -> Moonshine:
 
 def _package() -> Any:
     """Import the package."""
-    here = (sys.platform, platform.machine())
     try:
         return library("moonshine_voice")
-    except MissingExtra:
-        if here in _PLATFORMS:
-            raise
-        raise MissingExtra(
-            f"moonshine has no package for {here[0]} on {here[1]}: choose --recogniser sherpa or whisper"
-        ) from None
     except OSError as error:
         raise MissingExtra(f"moonshine cannot be used on this machine: {first_sentence(error)}") from error
 

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterator
 from mmap import mmap
-from typing import Any
 
 #: The beginning of a FLAC file: its mark and the head of its first block.
 _FLAC = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
@@ -26,30 +25,22 @@ _PAGE, _FIRST_PAGE = 27, 2
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_ ]{3}")
 
 
-class Part(io.RawIOBase):
-    """A part of a file as a file.
+class Part:
+    """A part of a file as a file, as far as libsndfile needs one.
 
     Args:
         data: the whole file.
         start: its first byte.
         end: the byte behind its last one.
-        changed: bytes that are read differently, by their place in the part.
+        head: its first bytes, if they are to be read differently.
     """
 
-    def __init__(self, data: mmap, start: int, end: int, changed: dict[int, bytes] | None = None) -> None:
-        self._data, self._start, self._size, self._changed = data, start, end - start, changed or {}
+    def __init__(self, data: mmap, start: int, end: int, head: bytes = b"") -> None:
+        self._data, self._start, self._size, self._head = data, start, end - start, head
         self._place = 0
 
     def __len__(self) -> int:
         return self._size
-
-    def readable(self) -> bool:
-        """Whether it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Whether it has places."""
-        return True
 
     def tell(self) -> int:
         """Return the place of the next byte."""
@@ -57,21 +48,15 @@ class Part(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a place."""
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
-        self._place = max(0, origin + offset)
+        self._place = max(0, offset + (0, self._place, self._size)[whence])
         return self._place
 
-    def readinto(self, buffer: Any, /) -> int:
-        """Read the next bytes, as many as fit; return their number."""
+    def read(self, size: int, /) -> bytes:
+        """Read the next bytes, at most ``size``."""
         begin = min(self._place, self._size)
-        end = min(self._size, begin + len(buffer))
-        found = bytearray(self._data[self._start + begin : self._start + end])
-        for place, changed in self._changed.items():
-            for each in range(max(place, begin), min(place + len(changed), end)):
-                found[each - begin] = changed[each - place]
-        self._place = end
-        buffer[: len(found)] = found
-        return len(found)
+        self._place = min(self._size, begin + size)
+        head = self._head[begin : self._place]
+        return head + self._data[self._start + begin + len(head) : self._start + self._place]
 
 
 def is_chunk(head: bytes) -> bool:
@@ -155,7 +140,6 @@ def _wav(data: mmap) -> Iterator[Part]:
             yield Part(data, start, min(place, len(data)) if samples >= 0 else len(data))
             start = place if samples >= 0 else len(data)
             continue
-        sizes = {4: len(data) - start - 8, samples - start + 4: len(data) - samples - 8}
-        known = {at: min(size, 0xFFFFFFFF).to_bytes(4, "little") for at, size in sizes.items()}
-        yield Part(data, start, len(data), known)
+        whole, rest = (min(len(data) - at - 8, 0xFFFFFFFF).to_bytes(4, "little") for at in (start, samples))
+        yield Part(data, start, len(data), b"RIFF" + whole + data[start + 8 : samples + 4] + rest)
         start = len(data)

@@ -154,18 +154,18 @@ class Server:
         self._stack.close()
 
 
-class ServerRecogniser:
+class ServerRecogniser(Server):
     """A recogniser that uses a server; see `Server` for arguments and exceptions."""
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
-        self._server = Server(spec, patience, news)
+        super().__init__(spec, patience, news)
         #: The audio of the current utterance, in 32-bit floats, and the place in it with which the connection begins.
         self._audio, self._origin = AudioBuffer(width=4), 0
         self._start: float | None = None
 
     def hurry(self) -> None:
         """Wait no longer for a server that is away, since the audio is to end; callable from any thread."""
-        self._server.hurried.set()
+        self.hurried.set()
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Send audio, and yield what has arrived."""
@@ -175,47 +175,43 @@ class ServerRecogniser:
 
     def finish(self) -> Iterator[Recognised]:
         """End the audio, and yield the remaining hypotheses."""
-        self._server.ending = True
+        self.ending = True
         yield from self._through(self._rest)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._server.close()
 
     def _through(self, receive: Callable[[], Iterator[ServerHypothesis | Failure]]) -> Iterator[Recognised]:
         """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
         while True:
             try:
                 while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
-                    self._server.send(self._server.dialect.audio(np.frombuffer(piece, "<f4")))
+                    self.send(self.dialect.audio(np.frombuffer(piece, "<f4")))
                 yield from map(self._hypothesis, receive())
                 return
-            except self._server.closed as error:
-                with suppress(self._server.closed):
+            except self.closed as error:
+                with suppress(self.closed):
                     yield from map(self._hypothesis, self._arrived())
-                if self._server.ending and isinstance(error, self._server.closed_well):
+                if self.ending and isinstance(error, self.closed_well):
                     return
-                self._server.again()
+                self.again()
                 self._origin = self._audio.again()
 
     def _arrived(self) -> Iterator[ServerHypothesis | Failure]:
         with suppress(TimeoutError):
             while True:
-                yield from self._server.receive(0)
+                yield from self.receive(0)
 
     def _rest(self) -> Iterator[ServerHypothesis | Failure]:
         """Yield everything until the server has finished."""
-        self._server.send(self._server.dialect.goodbye)
-        answered, latest = self._server.ping(), time.monotonic()
-        while not self._server.dialect.over:
+        self.send(self.dialect.goodbye)
+        answered, latest = self.ping(), time.monotonic()
+        while not self.dialect.over:
             try:
-                yield from self._server.receive(_ASKED)
+                yield from self.receive(_ASKED)
                 latest = time.monotonic()
             except TimeoutError:
-                away = self._server.hurried.is_set() and not answered.is_set()
+                away = self.hurried.is_set() and not answered.is_set()
                 limit = deadlines.LAST if away else deadlines.RECOGNISER_ANSWERS
                 if time.monotonic() - latest > limit:
-                    yield Failure(f"{self._server.url} has not ended the audio's last utterance within {limit:g} s")
+                    yield Failure(f"{self.url} has not ended the audio's last utterance within {limit:g} s")
                     return
 
     def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:

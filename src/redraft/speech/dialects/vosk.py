@@ -2,8 +2,7 @@
 
 The client sends raw samples, and each message is answered: ``{"partial": "..."}`` with the utterance so far, or
 ``{"text": "...", "result": [{"word", "start", "end", "conf"}, ...]}`` when it has ended.  Its microphone server sends
-the latter to all clients.  An end with the words and times of the one before is the same end.  A server with
-``VOSK_ALTERNATIVES`` sends several texts of it, the best one first: ``{"alternatives": [{"text", "result"}, ...]}``.
+the latter to all clients.  An end with the words and times of the one before is the same end.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 from collections import deque
 from typing import Any
 
-from redraft.captions.events import TEXT, Field, is_seconds, is_text
+from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
@@ -29,17 +28,11 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_word, value))
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(each, dict) and is_text(each.get("text")) and _are_words(each.get("result", [])) for each in value
-    )
-
-
 _FIELDS: dict[str, Field] = {
     "partial": TEXT,
     "text": TEXT,
     "result": (_are_words, "a list of words with their times"),
-    "alternatives": (_are_texts, "a list of texts, each with its words and their times"),
+    "alternatives": (lambda value: False, "left out: run the server without VOSK_ALTERNATIVES"),
 }
 
 
@@ -68,8 +61,6 @@ class Vosk(Dialect):
             self._answered += self._sent.popleft()
             position = self._answered / RATE
         found = parsed(message, _FIELDS, ())
-        if found.get("alternatives"):
-            found = found["alternatives"][0]
         if "text" in found:
             if found.get("result") and found["result"] == self._last:
                 return []
