@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,8 +17,7 @@ from redraft import AsyncTranslator, Style, Translator
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import Writer
-from redraft.cli.shared import driver
-from redraft.cli.shared.driver import Translates
+from redraft.cli.shared.driver import Driver, _watched_reader
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.engine import pending
 from redraft.errors import InputError
@@ -74,12 +73,10 @@ class Written(Writer):
         pass
 
 
-def ran(
-    translator: Translates, items: Iterable[Item], writer: Written, seen: Any = bool, *, viewers: bool = False
-) -> bool:
+def ran(translator: Any, items: Iterable[Item], writer: Written, seen: Any = bool, *, viewers: bool = False) -> bool:
     with Ending() as ending:
         ending.when_asked((backlog := Backlog(ending.until(items))).hurry)
-        return driver.run(translator, backlog, writer, seen, ending, viewers=viewers)
+        return Driver(translator, writer, seen, ending, viewers).run(backlog)
 
 
 def test_failures_stay_in_order() -> None:
@@ -144,7 +141,7 @@ def test_second_signal_while_nobody_reads() -> None:
     pressing.start()
     try:
         with Ending() as ending, ending.by_signals(), pytest.raises(Interrupted):
-            driver.run(Echo(), Backlog(UPDATES), writer, bool, ending)
+            Driver(cast(Any, Echo()), writer, bool, ending).run(Backlog(UPDATES))
         assert ending.signal == signal.SIGINT
     finally:
         pressing.join()
@@ -188,7 +185,7 @@ def test_reader_that_leaves_is_noticed_in_silence(monkeypatch: pytest.MonkeyPatc
 
     async def work() -> None:
         gone = asyncio.Event()
-        with driver._watched_reader(gone.set):
+        with _watched_reader(gone.set):
             await asyncio.sleep(0.01)
             assert not gone.is_set()
             os.close(reading)

@@ -147,7 +147,8 @@ def caption(
         from redraft.captions.fields import prompt_file
         from redraft.captions.languages import parse_languages, same_of
         from redraft.captions.style import Style
-        from redraft.cli.shared import driver, stream
+        from redraft.cli.shared import stream
+        from redraft.cli.shared.driver import Driver
         from redraft.cli.shared.uncaptioned import accounted
         from redraft.speech.delay import Lateness, captions_behind
 
@@ -196,7 +197,7 @@ def caption(
             elif backlog.live and not (remote or ending.asked) and late.news(backlog.age):
                 notice(captions_behind(backlog.age, able()))
 
-        whole = driver.run(translator, backlog, writer, seen, ending, viewers=remote is not None)
+        whole = Driver(translator, writer, seen, ending, viewers=remote is not None).run(backlog)
     if ending.signal is not None and not ending.endless:
         raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and writer.whole):

@@ -7,88 +7,57 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from redraft.captions.events import Event, Failure, Update
+from redraft.captions.events import Event, Failure
 from redraft.captions.formats.write import Writer
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
 from redraft.tasks import beside
 
-
-class Translates(Protocol):
-    """What translates a stream: `redraft.AsyncTranslator` or `redraft.client.Client`."""
-
-    @property
-    def able(self) -> str:
-        """What the model can do there, in a sentence; empty if nothing is known, or worth saying."""
-
-    async def __aenter__(self) -> Any:
-        """Begin."""
-
-    async def __aexit__(self, *_: object) -> None:
-        """End without waiting for captions."""
-
-    async def send(self, update: Update) -> None:
-        """Have an update translated; waits while too many are unanswered."""
-
-    async def end(self) -> None:
-        """Send no more updates; iterating ends when everything is translated."""
-
-    def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield captions and failures."""
+if TYPE_CHECKING:
+    from redraft.async_translator import AsyncTranslator
+    from redraft.client import Client
 
 
-def run(
-    translator: Translates,
-    items: Backlog,
-    writer: Writer,
-    seen: Callable[[Event], object],
-    ending: Ending,
-    *,
-    viewers: bool = False,
-) -> bool:
-    """Translate a stream; return whether everything succeeded.
+@dataclass
+class Driver:
+    """Translates a stream.
 
     Args:
+        translator: translates it, here or on a server.
         seen: called with each event once it is written.
         ending: the end of the updates, which is asked for if an event cannot be written.
         viewers: whether others see the captions, so that they are also made when the output is closed.
-
-    Raises:
-        RedraftError: the translator cannot go on.
-        OSError: the output cannot be written; if there are viewers, they got everything.
-        Interrupted: a second signal has come.
     """
-    return asyncio.run(_Driver(translator, writer, seen, ending, viewers=viewers).run(items))
 
+    translator: AsyncTranslator | Client
+    writer: Writer
+    seen: Callable[[Event], object]
+    ending: Ending
+    viewers: bool = False
+    _whole: bool = field(default=True, init=False)
+    _closed: OSError | None = field(default=None, init=False)
+    _translating: asyncio.Task[None] | None = field(default=None, init=False)
 
-class _Driver:
-    """Translates a stream in an event loop; arguments as for `run`."""
+    def run(self, items: Backlog) -> bool:
+        """Translate the items; return whether everything succeeded.
 
-    def __init__(
-        self,
-        translator: Translates,
-        writer: Writer,
-        seen: Callable[[Event], object],
-        ending: Ending,
-        *,
-        viewers: bool,
-    ) -> None:
-        self._translator, self._viewers = translator, viewers
-        self._writer, self._seen, self._ending = writer, seen, ending
-        self._whole = True
-        self._closed: OSError | None = None
-        self._translating: asyncio.Task[None] | None = None
+        Raises:
+            RedraftError: the translator cannot go on.
+            OSError: the output cannot be written; if there are viewers, they got everything.
+            Interrupted: a second signal has come.
+        """
+        return asyncio.run(self._run(items))
 
-    async def run(self, items: Backlog) -> bool:
-        """Return whether everything succeeded."""
+    async def _run(self, items: Backlog) -> bool:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
-            async with self._ending.in_loop(), self._translator:
+            async with self.ending.in_loop(), self.translator:
                 with _watched_reader(self._unread):
                     await self._translate(items)
         except asyncio.CancelledError:
@@ -101,7 +70,7 @@ class _Driver:
     async def _translate(self, items: Backlog) -> None:
         self._translating = asyncio.current_task()
         async with beside(self._send(items)) as (sending,):
-            async for event in self._translator:
+            async for event in self.translator:
                 self._write(event)
             await sending
 
@@ -112,11 +81,11 @@ class _Driver:
                     self._write(item)
                     continue
                 try:
-                    await self._translator.send(item)
+                    await self.translator.send(item)
                 except InputError as error:
                     self._write(Failure(str(error), None, item.utterance, item.seq))
         finally:
-            await self._translator.end()
+            await self.translator.end()
 
     def _write(self, event: Event) -> None:
         # The error message may be lost with a connection, but the truncated final caption is not.
@@ -124,11 +93,11 @@ class _Driver:
         if self._closed is not None:
             return
         try:
-            self._writer.write(event)
+            self.writer.write(event)
         except OSError as error:
             self._close(error)
             return
-        self._seen(event)
+        self.seen(event)
 
     def _unread(self) -> None:
         if self._closed is None:
@@ -137,8 +106,8 @@ class _Driver:
     def _close(self, error: OSError) -> None:
         """Write no more; if there are viewers, what has been recognised is finished for them."""
         self._closed = error
-        self._ending.stop()
-        if not self._viewers and self._translating is not None:
+        self.ending.stop()
+        if not self.viewers and self._translating is not None:
             self._translating.cancel()
 
 
