@@ -144,6 +144,9 @@ class Scripted:
         pass
 
 
+#: What recognisers use of a connection, apart from its data.
+CONNECTION = ("closed_well", "closed", "send", "receive", "ping", "again", "close")
+
 DIALECTS: dict[str, tuple[Any, Callable[[Talk], Iterator[dict[str, Any]]]]] = {
     "sherpa": (sherpa, sherpa_messages),
     "vosk": (vosk, vosk_messages),
@@ -181,7 +184,8 @@ def test_servers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for seed in range(STREAMS):
         talk = Talk(random.Random(seed))
         server = Scripted(module.dialect(), list(messages(talk)), talk.random)
-        monkeypatch.setattr(servers, "Server", lambda *_, server=server: server)
+        made_of = vars(server) | {name: getattr(server, name) for name in CONNECTION}
+        monkeypatch.setattr(servers.Server, "__init__", lambda self, *_, made_of=made_of: self.__dict__.update(made_of))
         whole = talk.random.choice(WHOLE)
         if talk.random.random() < 0.5:
             made = cut(overhear("test"), whole)
