@@ -42,7 +42,7 @@ _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 _HEADER = 4096
 #: How files of audio and video begin, and their formats; raw samples are unlikely to begin like that.
 _FORMATS = {
-    rb"RIFF....WAVE|RF64|riff\x2e\x91\xcf\x11": "WAV",
+    rb"RIFF|RF64|riff\x2e\x91\xcf\x11": "WAV",
     rb"FORM": "AIFF",
     rb"\.snd": "AU",
     rb"caff": "CAF",
