@@ -64,8 +64,7 @@ def test_killed() -> None:
 
 def test_exception() -> None:
     items = list(transcribe(silence(18), opened("--dies-after", "11.2")))
-    assert finals(items)[4:7] == [(SENTENCE, 10.0), ("we saw", 11.0), (SENTENCE, 13.0)]
-    assert sum(len(text.split()) for text, _ in finals(items)) == 36  # a word in every half second
+    assert finals(items) == [(SENTENCE, 2.0 * (number + 1)) for number in range(9)]
     assert "RuntimeError: out of memory; it was started again" in failures(items)[0]
 
 

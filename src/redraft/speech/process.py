@@ -19,7 +19,7 @@ from dataclasses import replace
 from time import monotonic
 
 from redraft import deadlines, errors
-from redraft.captions.events import Failure, Update
+from redraft.captions.events import Failure
 from redraft.errors import InputError, ModelError, RedraftError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.buffer import AGAIN, AudioBuffer
@@ -43,8 +43,7 @@ class _Died(Exception):
 class RecogniserProcess:
     """Recognises one stream of audio; iterating over `progress` starts it.  Use it on one event loop.
 
-    Utterances are named "1", "2" and so on, whichever process recognised them, and times count from the stream's
-    beginning.
+    Times count from the stream's beginning, whichever process recognised an utterance.
 
     Attributes:
         audio: the audio so far, which waits until it is recognised; it may be fed before the process is started.
@@ -73,10 +72,6 @@ class RecogniserProcess:
         self._news, self._finished = asyncio.Event(), False
         #: When it last made progress, or was last given audio while it had recognised all before.
         self._since = monotonic()
-        #: Number of utterances that have ended, and of updates of the current one.
-        self._ended = self._updates = 0
-        #: When the current utterance began, in seconds.
-        self._start = 0.0
         #: Processor seconds of earlier processes and of all of them.
         self._cpu_before = self._cpu = 0.0
 
@@ -202,16 +197,12 @@ class RecogniserProcess:
         if status or not self._finished:
             raise _Died(f"the recogniser's process {ended(status)}")
 
-    def _placed(self, update: Update, origin: int) -> Update:
-        """Return a process's update with its name and times in the stream."""
-        time, start = (round(origin / RATE + (each or 0.0), 3) for each in (update.time, update.begun))
-        self._start = self._start if self._updates else start  # an earlier process may have begun the utterance
-        placed = replace(update, utterance=str(self._ended + 1), seq=self._updates, time=time, start=self._start)
-        self._updates += 1
-        if update.final:
-            self._ended, self._updates = self._ended + 1, 0
-            self.audio.forget(round(time * RATE))
-        return placed
+    def _placed(self, found: Hypothesis, origin: int) -> Hypothesis:
+        """Return a process's hypothesis with its times in the stream."""
+        start, end = (round(origin / RATE + each, 3) for each in (found.start, found.end))
+        if found.final:
+            self.audio.forget(round(end * RATE))
+        return replace(found, start=start, end=end)
 
     async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:
         """Return the next message; None at the end, and after an invalid one.  Raises `_Died` if none comes in time."""
@@ -344,5 +335,4 @@ class IsolatedRecogniser:
                 raise (kind if issubclass(kind, RedraftError) else ModelError)(item.message)
             yield item
         elif item is not None:
-            times = item.start or 0.0, item.time or 0.0
-            yield Hypothesis(item.text, *times, item.final, item.speaker, item.committed, item.language)
+            yield item

@@ -15,15 +15,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
-from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import Item
-from redraft.errors import InputError
-from redraft.speech.audio import RATE, Samples, pcm_blocks
-from redraft.speech.recogniser import Recogniser, reason, transcribe
+from redraft.captions.events import Failure
+from redraft.speech.audio import RATE, pcm_blocks
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser, reason
 from redraft.speech.registry import open_recogniser
 
 #: Seconds of audio between progress reports if nothing was recognised.
@@ -37,13 +35,13 @@ class Progress:
     Attributes:
         samples: number of samples recognised so far.
         cpu: CPU seconds used so far.
-        item: an update or a failure; None if it only reports progress.
+        item: a hypothesis or a failure; None if it only reports progress.
         kind: type of the exception that ended the recognition, or kept the recogniser from being opened.
     """
 
     samples: int = 0
     cpu: float = 0.0
-    item: Item | None = None
+    item: Recognised | None = None
     kind: str | None = None
 
     def line(self) -> bytes:
@@ -61,9 +59,9 @@ class Progress:
         try:
             samples, cpu, item, kind = json.loads(line)
             for name, fields in (item or {}).items():
-                item = {"Update": Update, "Failure": Failure}[name](**fields)
+                item = {"Hypothesis": Hypothesis, "Failure": Failure}[name](**fields)
             return cls(int(samples), float(cpu), item, kind)
-        except (KeyError, TypeError, InputError) as error:
+        except (KeyError, TypeError) as error:
             raise ValueError("invalid message") from error
 
 
@@ -86,21 +84,24 @@ class Worker:
             self._report(Failure(reason(error)), type(error).__name__)
             return 1
         self._report()
-        for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
-            if isinstance(item, Update) or self._samples:  # without audio, it is no failure that there was none
-                self._report(item)
+        try:
+            for block in pcm_blocks(self._audio, checked=True):
+                self._samples += len(block)
+                for each in recogniser.hear(block):
+                    self._report(each)
+                if self._samples - self._reported >= _REPORT * RATE:
+                    self._report()
+            for each in recogniser.finish():
+                self._report(each)
+        except Exception as error:
+            after = f"after {self._samples / RATE:.1f} s of audio"
+            self._report(Failure(f"the recogniser stopped {after}: {reason(error)}"))
+        finally:
+            recogniser.close()
         self._report()
         return 0
 
-    def _noted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        """Yield the blocks; a request for the next one means that the last one has been recognised."""
-        for block in blocks:
-            self._samples += len(block)
-            yield block
-            if self._samples - self._reported >= _REPORT * RATE:
-                self._report()
-
-    def _report(self, item: Item | None = None, kind: str | None = None) -> None:
+    def _report(self, item: Recognised | None = None, kind: str | None = None) -> None:
         self._reported = self._samples
         self._out.write(Progress(self._samples, round(time.process_time(), 3), item, kind).line())
         self._out.flush()

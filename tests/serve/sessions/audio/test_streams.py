@@ -19,6 +19,7 @@ from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.settings import ServeSettings
 from redraft.speech.audio import RATE
 from redraft.speech.process import RecogniserProcess, _Died
+from redraft.speech.recogniser import Hypothesis
 from redraft.speech.worker import Progress
 
 #: Samples of a word: all have its number.
@@ -59,8 +60,7 @@ class Echo(RecogniserProcess):
 
     def _said(self, words: list[str], heard: int, origin: int, *, final: bool = False) -> Progress:
         start, end = (place / RATE for place in (heard - WORD * len(words), heard))
-        update = Update("any", 0, " ".join(words), final, end, start=start)
-        return Progress(self.recognised, 0.0, self._placed(update, origin))
+        return Progress(self.recognised, 0.0, self._placed(Hypothesis(" ".join(words), start, end, final), origin))
 
 
 class Talk:

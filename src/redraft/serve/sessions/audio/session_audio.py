@@ -15,12 +15,13 @@ from time import monotonic
 
 from redraft import deadlines, protocol
 from redraft.captions.events import LONGEST_TEXT, Failure, Update
-from redraft.captions.formats.read import Item, finished
+from redraft.captions.formats.read import finished
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.stream import AudioStream
 from redraft.speech.audio import RATE, container
+from redraft.speech.recogniser import Names
 from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import Progress
 
@@ -74,8 +75,8 @@ class SessionAudio:
         self._accept, self._send, self._room = accept, send, room
         #: The stream at the recogniser, or the last one that was.
         self._stream: AudioStream | None = None
-        #: Cuts the recogniser's text.
-        self._sentences = SentenceCutter()
+        #: Name the recogniser's utterances, and cut its text.
+        self._names, self._sentences = Names(), SentenceCutter()
         self._task: asyncio.Task[None] | None = None
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
@@ -229,7 +230,7 @@ class SessionAudio:
         self._task = self._recognisers.run(self._run(stream), lambda: self._over(stream))
         before, self._stream = self._stream, stream
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        self._sentences = SentenceCutter(whole=not cut)
+        self._names, self._sentences = Names(), SentenceCutter(whole=not cut)
         lost = stream.follow(before) if before and before.name == stream.name else 0
         self._recognisers.metrics.lost_audio.inc(lost / RATE)
         self._last, self._sent_position = Progress(), stream.first
@@ -258,7 +259,7 @@ class SessionAudio:
             )
             self._send(_error("audio", self._recognisers.public(sentence)))
         else:
-            items: list[Item] = [] if progress.item is None else [progress.item]
+            items = self._names.items([] if progress.item is None else [progress.item])
             for item in [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]:
                 if isinstance(item, Update):
                     self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
