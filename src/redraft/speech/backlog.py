@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -64,10 +63,8 @@ class Backlog:
         #: Utterance -> its newest update, and the languages without a final caption.
         self._open: dict[str, tuple[Update, Sequence[str]]] = {}
         self._news = threading.Condition()
-        self._closed = self._over = False
+        self._closed = self._over = self._left = False
         self._problem: BaseException | None = None
-        #: Called on the thread when there is news, for the iteration in an event loop.
-        self._notify: Callable[[], object] = bool
         self._thread = threading.Thread(target=self._fill, name="redraft-reading", daemon=True)
 
     def __iter__(self) -> Iterator[Item]:
@@ -78,26 +75,14 @@ class Backlog:
             raise self._problem
 
     async def __aiter__(self) -> AsyncIterator[Item]:
-        loop, news, told = asyncio.get_running_loop(), asyncio.Event(), False
-
-        def notify() -> None:
-            nonlocal told
-            with suppress(RuntimeError):  # the loop has been closed
-                if not told:  # a loop that is busy for long would be sent more than it can queue
-                    told = True
-                    loop.call_soon_threadsafe(news.set)
-
-        self._notify = notify
         self._thread.start()
-        while not self._over or self._waiting:
-            told = False
-            news.clear()
-            with self._news:
-                read = self._first()
-            if read is not None:
+        try:
+            while (read := await asyncio.to_thread(self._next)) is not None:
                 yield self._take(read)
-            elif not self._over:
-                await news.wait()
+        finally:
+            with self._news:  # a cancelled task has left a thread that waits
+                self._left = True
+                self._news.notify_all()
         if self._problem is not None:
             raise self._problem
 
@@ -150,15 +135,12 @@ class Backlog:
 
     def _next(self) -> _Read | None:
         with self._news:
-            while not self._waiting and not self._over:
+            while not (self._waiting or self._over or self._left):
                 self._news.wait(0.5)  # signals are handled in between, even during silence
-            return self._first()
-
-    def _first(self) -> _Read | None:
-        if not self._waiting:
-            return None
-        self._news.notify_all()
-        return self._waiting.take()
+            if self._left or not self._waiting:
+                return None
+            self._news.notify_all()
+            return self._waiting.take()
 
     def _take(self, read: _Read) -> Item:
         self._taken = read.at
@@ -177,14 +159,12 @@ class Backlog:
                         return
                     self._put(_Read(item, self._clock()))
                     self._news.notify_all()
-                self._notify()
         except BaseException as error:
             self._problem = error
         finally:
             with self._news:
                 self._over = True
                 self._news.notify_all()
-            self._notify()
 
     def _put(self, read: _Read) -> None:
         item = read.item
