@@ -204,14 +204,11 @@ def _command(arguments: Sequence[str]) -> click.Command:
 
 def _option(field: str, command: click.Command) -> str:
     """Return a command's option for a parameter of the library; the parameter if it has none."""
-    names: dict[str, str] = {}
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
-            option = max(parameter.opts, key=len)
-            names |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    named = {key: max(each.opts, key=len) for each in options for key in (each.name, *each.opts)}
     name = field.replace(" ", "_")
     name = _OTHERWISE.get(name, name)
-    return names.get(name, field)
+    return named.get(name) or named.get(f"--{name.replace('_', '-')}", field)
 
 
 def _stdout_fails() -> bool:

@@ -46,13 +46,11 @@ class Ending:
         drains: whether the input is a pipe that is read until it is empty.
         live: whether the input comes as it is spoken: partial updates are skipped if translation is slower.
         signal: the newest signal.
-        settle: waits until everything that has arrived is read, at most for some seconds.
     """
 
     def __init__(self) -> None:
         self.asked = self.endless = self.drains = self.live = False
         self.signal: int | None = None
-        self.settle: Callable[[float], object] = lambda seconds: None
         self._first = 0.0
         #: Ends the process after a second signal, if something hangs.
         self._last: threading.Timer | None = None
@@ -68,7 +66,6 @@ class Ending:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self.settle(deadlines.TOGETHER)
         self._asking.close()
         self._waiting.close()
 

@@ -71,19 +71,12 @@ class Real(click.FloatRange):
         return number
 
 
-class Input(click.Choice[str]):
-    """An input format, or the address of a recognition server as ``NAME:ws://...``."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the format, or an address unchanged."""
-        try:
-            return value if "://" in str(value) else str(super().convert(value, param, ctx))
-        except click.BadParameter as error:
-            self.fail(f"{error.message.rstrip('.')}, or a server such as vosk:ws://127.0.0.1:2700", param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Return the choices for the help text."""
-        return f"[{'|'.join(self.choices)}|NAME:URL]"
+def _input(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """Return the name of an input format, or the address of a recognition server as ``NAME:ws://...``."""
+    if given is None or given in INPUTS or "://" in given:
+        return given
+    known = ", ".join(map(repr, INPUTS))
+    raise click.BadParameter(f"{given!r} is not one of {known}, or a server such as vosk:ws://127.0.0.1:2700.")
 
 
 class Output(click.Choice[str]):
@@ -153,7 +146,8 @@ form_or_server = click.option(
     "--input",
     "-i",
     "form",
-    type=Input([*INPUTS]),
+    metavar=f"[{'|'.join(INPUTS)}|NAME:URL]",
+    callback=_input,
     help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.  {_INPUT_DEFAULT}",
 )
 method = click.option("--method", default="redraft", metavar="NAME", help="Decoding method, from `redraft methods`.")

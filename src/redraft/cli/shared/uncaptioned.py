@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import click
 
+from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import failure_line
@@ -34,7 +35,6 @@ def accounted(
     """
     items = _timed(items) if timed and ending.live else items
     backlog = Backlog(_begun(items, ending), languages, live=ending.live)
-    ending.settle = backlog.wait
     ending.when_asked(backlog.hurry)
     try:
         yield backlog
@@ -50,6 +50,7 @@ def accounted(
     finally:
         ending.stop()
         backlog.close()
+        backlog.wait(deadlines.TOGETHER)
 
 
 def _begun(items: Iterable[Item], ending: Ending) -> Iterator[Item]:
