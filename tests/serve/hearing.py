@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Recognised
-from redraft.speech.worker import Worker
+from redraft.speech.worker import work
 from tests.speech.recognisers import Scripted
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def main() -> None:
         kind = Crashing if wanted.crashes else Scripted
         return kind(4, dies_after=wanted.dies_after, sentence=wanted.sentence)
 
-    sys.exit(Worker(sys.stdin.buffer, sys.stdout.buffer).run(opened))
+    sys.exit(work(sys.stdin.buffer, sys.stdout.buffer, opened))
 
 
 def pcm(seconds: float) -> bytes:

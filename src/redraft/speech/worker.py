@@ -65,46 +65,41 @@ class Progress:
             raise ValueError("invalid message") from error
 
 
-class Worker:
-    """Recognises one stream of audio.
+def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> int:
+    """Recognise one stream of audio until it ends; return the exit status.
 
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
     """
+    samples = reported = 0
 
-    def __init__(self, audio: BinaryIO, out: BinaryIO) -> None:
-        self._audio, self._out = audio, out
-        self._samples = self._reported = 0
+    def report(item: Recognised | None = None, kind: str | None = None) -> None:
+        nonlocal reported
+        reported = samples
+        out.write(Progress(samples, round(time.process_time(), 3), item, kind).line())
+        out.flush()
 
-    def run(self, opened: Callable[[], Recogniser]) -> int:
-        """Recognise until the audio ends; return the exit status."""
-        try:
-            recogniser = opened()
-        except Exception as error:
-            self._report(Failure(reason(error)), type(error).__name__)
-            return 1
-        self._report()
-        try:
-            for block in pcm_blocks(self._audio, checked=True):
-                self._samples += len(block)
-                for each in recogniser.hear(block):
-                    self._report(each)
-                if self._samples - self._reported >= _REPORT * RATE:
-                    self._report()
-            for each in recogniser.finish():
-                self._report(each)
-        except Exception as error:
-            after = f"after {self._samples / RATE:.1f} s of audio"
-            self._report(Failure(f"the recogniser stopped {after}: {reason(error)}"))
-        finally:
-            recogniser.close()
-        self._report()
-        return 0
-
-    def _report(self, item: Recognised | None = None, kind: str | None = None) -> None:
-        self._reported = self._samples
-        self._out.write(Progress(self._samples, round(time.process_time(), 3), item, kind).line())
-        self._out.flush()
+    try:
+        recogniser = opened()
+    except Exception as error:
+        report(Failure(reason(error)), type(error).__name__)
+        return 1
+    report()
+    try:
+        for block in pcm_blocks(audio, checked=True):
+            samples += len(block)
+            for each in recogniser.hear(block):
+                report(each)
+            if samples - reported >= _REPORT * RATE:
+                report()
+        for each in recogniser.finish():
+            report(each)
+    except Exception as error:
+        report(Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"))
+    finally:
+        recogniser.close()
+    report()
+    return 0
 
 
 def command(recogniser: str, language: str, pause: float, punctuation: str | None) -> list[str]:
@@ -124,7 +119,7 @@ def main(wanted: str) -> int:
         # Keep output of libraries out of the JSON lines.
         with os.fdopen(os.dup(1), "wb") as out:
             os.dup2(2, 1)
-            return Worker(sys.stdin.buffer, out).run(lambda: open_recogniser(*json.loads(wanted)))
+            return work(sys.stdin.buffer, out, lambda: open_recogniser(*json.loads(wanted)))
     except BrokenPipeError:  # the reader has gone; closing writes what is still buffered
         return 1
 
