@@ -15,7 +15,8 @@ An entry point in the group ``redraft.recognisers`` names a module with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -163,30 +164,25 @@ def _chosen(language: str) -> str:
     Raises:
         OptionError: no recogniser has a model for the language.
     """
-    missing: list[str] = []
-    for _place, name, package in sorted(_candidates(language)):
+    found: list[tuple[float, str, str]] = []
+    for name, point in _points().items():
+        with suppress(ImportError):  # a broken plug-in must not keep the others from being chosen
+            module = point.load()
+            if hasattr(module, "place"):
+                place = max(map(module.place, _codes(language) or (AUTO,)))
+                found.append((place, name, getattr(module, "PACKAGE", "")))
+    missing = ""
+    for _place, name, package in sorted(found):
         try:
             resolve(name, language)
         except RedraftError:
             continue
         if not package or find_spec(package):
             return name
-        missing.append(name)
+        missing = missing or name
     if missing:
-        return missing[0]
+        return missing
     raise OptionError(f": none has a model for {language!r}", "recogniser")
-
-
-def _candidates(language: str) -> Iterator[tuple[float, str, str]]:
-    """Yield place, name and package of the recognisers that `AUTO` may choose."""
-    for name, point in _points().items():
-        try:
-            module = point.load()
-        except ImportError:  # a broken plug-in must not keep the others from being chosen
-            continue
-        if hasattr(module, "place"):
-            places = [module.place(code) for code in _codes(language) or (AUTO,)]
-            yield max(places), name, getattr(module, "PACKAGE", "")
 
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:
