@@ -89,4 +89,7 @@ def test_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> None
 
 
 def test_demo_refuses_small_model_that_is_not_there(redraft: Run) -> None:
-    check_refusal(redraft("demo", "--method", "bild", "--model", "demo-tiny"), ["'bild'", "none ships", "'demo-tiny'"])
+    check_refusal(
+        redraft("demo", "--method", "bild", "--model", "demo-tiny"),
+        ["'bild'", "'demo-tiny'", "name it with --draft-model"],
+    )
