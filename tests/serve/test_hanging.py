@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 
 from redraft import deadlines
 from redraft.captions.events import Update
-from redraft.engine.engine import Engine, Engines
+from redraft.engine.engine import Engine, Engines, Stopped
 from redraft.serve.metrics import Metrics
 from tests.serve.fakes import CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
@@ -67,12 +67,37 @@ def test_looks_not_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rig.clock.now += 10 * deadlines.FIRST_PASS  # as after a machine was suspended
     assert engines.look() == [engine] and engines.late and engines.alive
     assert engines.look() == [] and engines.alive
-    assert engines.look() == [] and not engines.alive
     go_on.set()
     eventually(lambda: rig.scheduler.due == math.inf)
     engines.look()
     assert engines.alive and not engines.late
     engine.stop()
+
+
+def test_stops_before_its_thread(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """Whoever waits for an engine whose model hangs is told; its thread ends if the model answers after all."""
+    monkeypatch.setattr(deadlines, "HUNG", 3.0)
+    rig = Rig(CachedModel(1, broken=lambda _: not hold.wait()))
+    (lane,) = rig.lanes()
+    engine = Engine(rig.scheduler)
+    engine.start()
+    engine.submit([lane], Update("u", 1, "we saw", final=True))
+    eventually(lambda: rig.scheduler.due < math.inf and lane.running)
+    waiting = engine.call(lambda: 1)
+    rig.clock.now += 10 * deadlines.FIRST_PASS
+    for _ in range(2):
+        engine.look()
+    assert engine.alive and not engine.stopped.done() and not waiting.done()
+    engine.look()
+    assert not engine.alive and engine.running
+    assert "the model does not answer" in engine.stopped.result(0)
+    for call in (waiting, engine.call(lambda: 1)):
+        with pytest.raises(Stopped, match="does not answer"):
+            call.result(0)
+    engine.stop()  # without waiting for the thread
+    assert engine.running
+    hold.set()
+    eventually(lambda: not engine.running)
 
 
 def test_cost_sets_deadline() -> None:
