@@ -15,9 +15,11 @@ from websockets.sync.client import connect
 
 from redraft import deadlines
 from redraft.captions.events import Update
+from redraft.decoding.cost import CostCurve
 from redraft.engine.engine import Engine, Engines, Stopped
+from redraft.engine.scheduler import UNLIMITED
 from redraft.serve.metrics import Metrics
-from tests.serve.fakes import CachedModel, Rig
+from tests.serve.fakes import CURVE, CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
 
@@ -107,6 +109,25 @@ def test_cost_sets_deadline() -> None:
         allowed = rig.scheduler.due - rig.clock()
         assert allowed >= deadlines.PASS and allowed >= deadlines.PASS_FACTOR * seconds
         assert allowed <= max(deadlines.PASS, deadlines.PASS_FACTOR * seconds)
+
+
+@pytest.mark.parametrize("curve", [CURVE, None])
+def test_unlimited_pass(curve: CostCurve | None) -> None:
+    """A pass in which prompts are read at once has the deadline of its cost too, unless the model is on a server."""
+    allowed = list[float]()
+
+    def watched(_: object) -> bool:
+        allowed.append(rig.scheduler.due - rig.clock())
+        return False
+
+    rig = Rig(CachedModel(1, broken=watched), budget=UNLIMITED)
+    rig.model.curve = lambda: curve  # type: ignore[method-assign]
+    (lane,) = rig.lanes(method="redraft")
+    for seq in range(20):
+        rig.scheduler.offer(lane, Update("u", seq, "we saw her duck"[: seq + 1]), 0.0)
+        rig.run()
+    longest = deadlines.FIRST_PASS
+    assert allowed[0] == longest and allowed[-1] == (longest if curve is None else deadlines.PASS)
 
 
 def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
