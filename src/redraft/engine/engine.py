@@ -131,7 +131,8 @@ class Engine:
     async def ask(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``, called as by `call`.  Raises `Unavailable` if it does not come in time."""
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(self.call(work)), deadlines.COMMAND)
+            async with asyncio.timeout(deadlines.COMMAND):
+                return await asyncio.wrap_future(self.call(work))
         except TimeoutError:
             raise Unavailable(LATE) from None
 

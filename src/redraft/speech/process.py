@@ -234,11 +234,11 @@ class RecogniserProcess:
 
     async def _status(self, process: Process) -> int:
         """Return the exit status after the last message; a process that has more to do than to end is killed."""
-        try:
-            return await asyncio.wait_for(process.wait(), deadlines.PROCESS_ENDS)
-        except TimeoutError:
-            self._kill()
-            return await process.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(deadlines.PROCESS_ENDS):
+                return await process.wait()
+        self._kill()
+        return await process.wait()
 
     async def _write(self, process: Process) -> None:
         """Send the audio as fast as it is read; an error means that the process has ended, as its reader notices."""
