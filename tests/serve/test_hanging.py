@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import signal
 import subprocess
@@ -18,7 +19,10 @@ from redraft.captions.events import Update
 from redraft.decoding.cost import CostCurve
 from redraft.engine.engine import Engine, Engines, Stopped
 from redraft.engine.scheduler import UNLIMITED
+from redraft.protocol import Wanted
+from redraft.protocol.codes import Refused
 from redraft.serve.metrics import Metrics
+from redraft.serve.sessions.hub import Hub
 from tests.serve.fakes import CURVE, CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
@@ -155,6 +159,23 @@ def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event
             assert server.ask("/health").status == 503
         eventually(lambda: not server.loop.is_running())
         assert server.server.failed
+
+
+def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """A text, and an update through another service's protocol, are refused at once when the model is given up."""
+    for name, seconds in (("LOOK", 0.1), ("PASS", 1.0), ("FIRST_PASS", 1.0), ("HUNG", 2.0)):
+        monkeypatch.setattr(deadlines, name, seconds)
+
+    async def asked(hub: Hub) -> None:
+        exchange = await hub.exchanges.keep(Wanted(targets=("de",)), "there")
+        text = hub.requests.translate(Wanted(targets=("de",)), ["we saw"], "there")
+        work = asyncio.gather(exchange.ask(Update("u", 0, "we saw")), text, return_exceptions=True)
+        codes = [each.code for each in await asyncio.wait_for(work, SECONDS) if isinstance(each, Refused)]
+        assert codes == ["engine", "engine"]
+        assert not server.engine.asked
+
+    with running(CachedModel(1, broken=lambda _: not hold.wait())) as server:
+        asyncio.run_coroutine_threadsafe(asked(server.hub), server.loop).result(2 * SECONDS)
 
 
 def test_command_has_deadline(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:

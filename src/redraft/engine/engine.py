@@ -42,6 +42,7 @@ class Engine:
         stopped: is done when the engine has stopped, after `stop`, a crash, or because its model hangs; the result is
             why, in a sentence.
         late: how many times in a row `look` has found it later than `Scheduler.due`.
+        asked: answers that are waited for where `look` is called, which fails them once the engine has stopped.
 
     Args:
         scheduler: the scheduler; after `start`, only the engine's thread may use it.
@@ -54,6 +55,7 @@ class Engine:
         self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closing, self._closed, self._why = threading.Lock(), False, ""
         self.stopped: Future[str] = Future()
+        self.asked: set[asyncio.Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
     def start(self) -> None:
@@ -85,6 +87,9 @@ class Engine:
         self.late = self.late + 1 if self.scheduler.clock() > self.scheduler.due else 0
         if self.late * deadlines.LOOK >= deadlines.HUNG:
             self._close("translation has stopped: the model does not answer")
+        for answer in self.asked if self._closed else ():
+            if not answer.done():
+                answer.set_exception(Stopped(self._why))
         return self.late == 1
 
     def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
