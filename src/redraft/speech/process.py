@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import queue
+import signal
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -117,8 +119,11 @@ class RecogniserProcess:
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            with suppress(OSError):  # it has just ended
+                if os.name != "posix":
+                    self._process.kill()
+                else:  # with what it has started, which may have its pipes: `Process.wait` waits until they are closed
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
     async def progress(self) -> AsyncGenerator[Progress, None]:
         """Yield messages until everything is recognised; closing the generator kills the process.
