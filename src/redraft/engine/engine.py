@@ -53,7 +53,7 @@ class Engine:
         self.scheduler, self._answered, self.late = scheduler, answered, 0
         #: Functions to call between two rounds, with the futures for their results; None ends the thread.
         self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._closing, self._closed, self._why = threading.Lock(), False, ""
+        self._closing = threading.Lock()
         self.stopped: Future[str] = Future()
         self.asked: set[asyncio.Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
@@ -65,7 +65,7 @@ class Engine:
     @property
     def alive(self) -> bool:
         """Whether it works: false before `start`, and once it has `stopped`."""
-        return self.running and not self._closed
+        return self.running and not self.stopped.done()
 
     @property
     def running(self) -> bool:
@@ -75,7 +75,7 @@ class Engine:
     def stop(self, wait: float = deadlines.HUNG) -> None:
         """End the thread after the current round, and join it, at most for ``wait`` seconds, unless its model hangs."""
         self._inbox.put(None)
-        self._thread.join(0 if self._closed else wait)
+        self._thread.join(0 if self.stopped.done() else wait)
         self._close()
 
     def look(self) -> bool:
@@ -87,9 +87,9 @@ class Engine:
         self.late = self.late + 1 if self.scheduler.clock() > self.scheduler.due else 0
         if self.late * deadlines.LOOK >= deadlines.HUNG:
             self._close("translation has stopped: the model does not answer")
-        for answer in self.asked if self._closed else ():
+        for answer in self.asked if self.stopped.done() else ():
             if not answer.done():
-                answer.set_exception(Stopped(self._why))
+                answer.set_exception(Stopped(self.stopped.result()))
         return self.late == 1
 
     def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
@@ -127,8 +127,8 @@ class Engine:
         """
         done: Future[T] = Future()
         with self._closing:
-            if self._closed:
-                done.set_exception(Stopped(self._why))
+            if self.stopped.done():
+                done.set_exception(Stopped(self.stopped.result()))
             else:
                 self._inbox.put((work, done))
         return done
@@ -189,16 +189,15 @@ class Engine:
     def _close(self, why: str = "the engine has stopped") -> None:
         """Accept no more commands, and fail those that are left."""
         with self._closing:
-            if self._closed:
+            if self.stopped.done():
                 return
-            self._closed, self._why = True, why
+            self.stopped.set_result(why)
         with suppress(queue.Empty):
             while True:
                 command = self._inbox.get_nowait()
                 if command is not None and command[1].set_running_or_notify_cancel():
                     command[1].set_exception(Stopped(why))
         self._inbox.put(None)  # for a pass that ends after all
-        self.stopped.set_result(why)
 
 
 def _log(done: Future[Any]) -> None:
