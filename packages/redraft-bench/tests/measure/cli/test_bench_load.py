@@ -62,7 +62,7 @@ def test_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path: P
         (("--method", "ar", "--option", "beta=1"), "method 'ar' has no option 'beta'"),
         (("--to", "klingonish"), "klingonish"),
         (("--minutes", "0.1"), "a run must last over 15 seconds, --stagger and --warm-up, not 6"),
-        (("--talks", "0"), "from 1 to 5000"),
+        (("--talks", "0"), "1<=x<=5000"),
         (("--data", "nosuch"), "--data must be one of"),
         (("--model", "nosuch"), "model 'nosuch' is neither a name nor a file"),
         (("--set", "slots=0"), "SLOTS in the environment: Input should be greater than or equal to 1"),
