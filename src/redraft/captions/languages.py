@@ -43,43 +43,14 @@ _NAMES = {
 _OWN_NAMES = {"ja": "日本語", "zh": "中文"}
 
 #: Names that are accepted but not used, and tags that came before BCP 47.
-_ALIASES = {"mandarin": "zh", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
-
-#: Words beside the name of a language, as in "Chinese (Traditional)" -> script or territory.
-QUALIFIERS = {
-    **dict.fromkeys(("traditional", "繁體", "繁体", "繁體中文", "繁体中文", "正體"), "Hant"),
-    **dict.fromkeys(("simplified", "简体", "簡體", "简体中文", "簡體中文"), "Hans"),
-    **dict.fromkeys(("latin", "roman"), "Latn"),
-    **dict.fromkeys(("arabic", "perso-arabic", "shahmukhi"), "Arab"),
-    "cyrillic": "Cyrl",
-    "devanagari": "Deva",
-    "gurmukhi": "Guru",
-    "latin america": "419",
-    "latin american": "419",
-    **dict.fromkeys(("united states", "usa", "us", "american"), "US"),
-    **dict.fromkeys(("united kingdom", "great britain", "uk", "british"), "GB"),
-    **dict.fromkeys(("mainland china", "china", "prc"), "CN"),
-    **dict.fromkeys(("macao", "macau"), "MO"),
-    **dict.fromkeys(("argentina", "argentinian"), "AR"),
-    **dict.fromkeys(("australia", "australian"), "AU"),
-    **dict.fromkeys(("austria", "austrian"), "AT"),
-    **dict.fromkeys(("belgium", "belgian"), "BE"),
-    **dict.fromkeys(("brazil", "brazilian"), "BR"),
-    **dict.fromkeys(("canada", "canadian"), "CA"),
-    **dict.fromkeys(("colombia", "colombian"), "CO"),
-    **dict.fromkeys(("india", "indian"), "IN"),
-    **dict.fromkeys(("ireland", "irish"), "IE"),
-    **dict.fromkeys(("mexico", "mexican"), "MX"),
-    **dict.fromkeys(("switzerland", "swiss"), "CH"),
-    **dict.fromkeys(("taiwan", "taiwanese"), "TW"),
-    **{"france": "FR", "germany": "DE", "hong kong": "HK", "japan": "JP", "new zealand": "NZ", "pakistan": "PK"},
-    **{"portugal": "PT", "serbia": "RS", "singapore": "SG", "south africa": "ZA", "spain": "ES"},
+_ALIASES = {
+    "chinese (simplified)": "zh-Hans",
+    "chinese (traditional)": "zh-Hant",
+    "mandarin": "zh",
+    "simplified chinese": "zh-Hans",
+    "zh-chs": "zh-Hans",
+    "zh-cht": "zh-Hant",
 }
-_QUALIFIER = re.compile(
-    rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, QUALIFIERS), key=len, reverse=True))})(?!\w)", re.IGNORECASE
-)
-#: What stands beside qualifiers without a meaning of its own.
-_FILLING = re.compile(r"[()\[\]（）,;/_]|(?<!\w)-|-(?!\w)|(?<!\w)(?:script|characters|alphabet)(?!\w)", re.IGNORECASE)
 
 #: Remarks in ISO 639 names: "Modern Greek (1453-)", "Swahili (macrolanguage)".
 _REMARK = re.compile(r" \((?:macrolanguage|individual language|[^)]*[0-9][^)]*)\)")
@@ -181,15 +152,6 @@ def parse_language(text: str, field: str = "target language") -> Language:
 
 
 @lru_cache(maxsize=4096)
-def standard_tag(text: str) -> str:
-    """Return the standard tag of a language given by tag or name; the text itself if it is unknown."""
-    try:
-        return parse_language(text).standard
-    except OptionError:
-        return text
-
-
-@lru_cache(maxsize=4096)
 def known_language(text: str) -> Language | None:
     """Return the language given by tag or name; None if it is unknown."""
     try:
@@ -198,13 +160,16 @@ def known_language(text: str) -> Language | None:
         return None
 
 
-@lru_cache(maxsize=4096)
+def standard_tag(text: str) -> str:
+    """Return the standard tag of a language given by tag or name; the text itself if it is unknown."""
+    known = known_language(text)
+    return known.standard if known else text
+
+
 def canonical_tag(text: str) -> str:
     """Return the canonical tag of a language given by tag or name; the text itself if it is unknown."""
-    try:
-        return parse_language(text).canonical
-    except OptionError:
-        return text
+    known = known_language(text)
+    return known.canonical if known else text
 
 
 def same_of(text: str, tags: Iterable[str]) -> str | None:
@@ -320,9 +285,7 @@ def _find(tag: str) -> langcodes.Language | None:
     found = _tagged(_ALIASES.get(tag.casefold(), tag))
     # Three letters are never a name, since there are languages called "The" and "A".
     if not _is_known(found) and len(tag) > 3:
-        found = _tagged(names().get(tag.casefold(), "und"))
-    if not _is_known(found):
-        found = _qualified(tag)
+        found = _tagged(_names().get(tag.casefold(), "und"))
     if not _is_known(found):
         return None
     found = found.prefer_macrolanguage()
@@ -337,26 +300,6 @@ def _tagged(tag: str) -> langcodes.Language:
         return langcodes.Language.make()
 
 
-def _qualified(text: str) -> langcodes.Language:
-    """Parse a name with a script, territory or tag beside it: "Chinese (Traditional)", "French (fr-CA)"."""
-    subtags = {QUALIFIERS[each.casefold()] for each in _QUALIFIER.findall(text)}
-    name = " ".join(_FILLING.sub(" ", _QUALIFIER.sub(" ", text)).split())
-    first, _, tag = name.rpartition(" ")
-    beside = _tagged(tag) if first else langcodes.Language.make()
-    named = _tagged(names().get(name.casefold(), "und"))
-    if beside.language and beside.language == _tagged(names().get(first.casefold(), "und")).language:
-        named = beside
-    elif not subtags or len(name) < 4:
-        return langcodes.Language.make()
-    scripts = [each for each in subtags if len(each) == 4]
-    territories = [each for each in subtags if len(each) < 4]
-    if len(scripts) > 1 or len(territories) > 1:
-        return langcodes.Language.make()
-    return langcodes.Language.make(
-        named.language, script=next(iter(scripts), named.script), territory=next(iter(territories), named.territory)
-    )
-
-
 def _is_known(language: langcodes.Language) -> bool:
     # these codes are valid but mean "unknown"
     if not language.is_valid() or language.script == "Zzzz" or language.territory == "ZZ":
@@ -368,7 +311,7 @@ def _is_known(language: langcodes.Language) -> bool:
 
 
 @cache
-def names() -> dict[str, str]:
+def _names() -> dict[str, str]:
     """Return English name in lower case -> tag; of two languages with the same name, the more widely used."""
     tags = {name.casefold(): tag for tag, name in _NAMES.items()} | _ALIASES
     languages = [language for language in iter_langs() if language.scope() in _ONE_LANGUAGE]
