@@ -72,12 +72,6 @@ def test_several_languages_are_counted_apart() -> None:
     assert lines(*events)[0] == "partial\tde\tja\npartial\tja\tja\n"
 
 
-def test_column_may_be_method() -> None:
-    out = io.StringIO()
-    LinesWriter(out, io.StringIO()).write(final("1", "Hallo"), "ssbd")
-    assert out.getvalue() == "final\tssbd\tHallo\n"
-
-
 def test_caption_is_one_line_and_moves_no_cursor() -> None:
     assert lines(final("1", "a\nb\x1b[2Jc\rd\u2028e\tf"))[0] == "final\tde\ta b [2Jc d e f\n"
 

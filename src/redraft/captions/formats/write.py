@@ -139,16 +139,15 @@ class LinesWriter(Writer):
         self._out, self._errors = out, errors
         self._last: dict[str, tuple[str, str]] = {}
 
-    def write(self, event: Event, column: str | None = None) -> None:
-        """Write a caption for ``column`` (by default, its language); failures go to the errors."""
+    def write(self, event: Event) -> None:
+        """Write a caption; failures go to the errors."""
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
             return
-        column = event.language if column is None else column
         written = event.utterance, spoken(event)
-        if event.final or (written[1] and written != self._last.get(column)):
-            self._last[column] = written
-            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{written[1]}\n")
+        if event.final or (written[1] and written != self._last.get(event.language)):
+            self._last[event.language] = written
+            _put(self._out, f"{'final' if event.final else 'partial'}\t{event.language}\t{written[1]}\n")
 
 
 class TextWriter(Writer):
