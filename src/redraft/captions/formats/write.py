@@ -9,8 +9,9 @@ import html
 import json
 import sys
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import IO, Protocol
 
 import pysubs2
@@ -30,6 +31,8 @@ RESTART = 60.0
 SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
+#: Number of the latest failures that are known, of updates that other languages may have.
+MOST_FAILED = 64
 #: Number of the newest utterances whose sources are not written again.
 MOST_SPOKEN = 256
 
@@ -198,36 +201,6 @@ class SpokenWriter(Writer):
         self.writer.write(event)
 
 
-@dataclass(slots=True)
-class _Unfinished:
-    """An utterance that waits for captions of other languages.
-
-    Attributes:
-        cues: the captions that share a cue, by their name.
-        finals: languages with a final caption.
-        seq: number of the final update; None until there is a final caption.
-        failed: language and number of each update that has failed; None for all languages, or an unknown number.
-    """
-
-    cues: dict[str, list[Caption]] = field(default_factory=dict)
-    finals: set[str] = field(default_factory=set)
-    seq: int | None = None
-    failed: set[tuple[str | None, int | None]] = field(default_factory=set)
-
-    def missing(self, languages: Sequence[str]) -> set[str]:
-        """Return the languages that may have more: without a final caption, and whose final update has not failed."""
-        left = {*languages} - self.finals
-        if self.seq is not None:
-            return self._unfailed(left, self.seq)
-        # Without a final caption, only the failure of all languages shows which update was the final one.
-        over = any(not self._unfailed(left, seq) for _, seq in self.failed)
-        return set() if over else left
-
-    def _unfailed(self, languages: set[str], seq: int | None) -> set[str]:
-        """Return those of the languages in which an update has not failed."""
-        return {each for each in languages if self.failed.isdisjoint({(each, seq), (None, seq)})}
-
-
 class _Together:
     """Collects the captions of a cue, which has all languages.
 
@@ -245,29 +218,31 @@ class _Together:
 
     def __init__(self, put: Callable[[Sequence[Caption]], None], languages: Sequence[str]) -> None:
         self._put, self._languages, self.lines = put, languages, False
-        self._waiting: dict[str, _Unfinished] = {}
+        #: Utterance -> its captions by cue, and the `seq` of the final one by language.
+        self._waiting: dict[str, tuple[dict[str, list[Caption]], dict[str, int]]] = {}
+        #: The latest updates that have failed: utterance, number, and language or None for all of them.
+        self._failed: deque[tuple[str | None, int | None, str | None]] = deque(maxlen=MOST_FAILED)
 
     def add(self, caption: Caption) -> None:
         """Take a final caption or a line."""
         utterance = caption.utterance.rpartition(".")[0] if self.lines else caption.utterance
-        cues = self._waiting.setdefault(utterance, _Unfinished()).cues
+        cues, _ = self._waiting.setdefault(utterance, ({}, {}))
         cues.setdefault(caption.utterance, []).append(caption)
         self._pass_on(utterance)
 
-    def end(self, event: Event) -> None:
-        """Take what ends an utterance in a language: a final caption that was added, or the failure of an update."""
-        if (utterance := event.utterance) is None:
-            return
-        waiting = self._waiting.setdefault(utterance, _Unfinished())
-        if isinstance(event, Failure):
-            waiting.failed.add((event.language, event.seq))
-        else:
-            waiting.seq = event.seq
-            waiting.finals.add(event.language)
-        self._pass_on(utterance)
+    def end(self, caption: Caption) -> None:
+        """Take a final caption that was added, or whose lines were."""
+        self._waiting.setdefault(caption.utterance, ({}, {}))[1][caption.language] = caption.seq
+        self._pass_on(caption.utterance)
         while len(self._waiting) > MOST_UNPAIRED:
             self._release(next(iter(self._waiting)))
             self._pass_on(next(iter(self._waiting)))
+
+    def fail(self, failure: Failure) -> None:
+        """Take the failure of an update, perhaps of a final one."""
+        self._failed.append((failure.utterance, failure.seq, failure.language))
+        if failure.utterance in self._waiting:
+            self._pass_on(failure.utterance)
 
     def close(self) -> None:
         """Pass on what still waits."""
@@ -277,20 +252,21 @@ class _Together:
     def _pass_on(self, utterance: str) -> None:
         """Pass on the complete cues of an utterance or, in order, of all utterances."""
         for name in [utterance] if self.lines else list(self._waiting):
-            waiting = self._waiting[name]
-            missing = waiting.missing(self._languages)
-            while waiting.cues:
-                first, captions = next(iter(waiting.cues.items()))
+            cues, ended = self._waiting[name]
+            over = {language for failed, seq, language in self._failed if failed == name and seq in ended.values()}
+            missing = set() if None in over else {*self._languages} - {*ended} - over
+            while cues:
+                first, captions = next(iter(cues.items()))
                 if missing - {caption.language for caption in captions}:
                     return
-                del waiting.cues[first]
+                del cues[first]
                 self._put(captions)
             if missing:
                 return
             del self._waiting[name]
 
     def _release(self, utterance: str) -> None:
-        for captions in self._waiting.pop(utterance).cues.values():
+        for captions in self._waiting.pop(utterance)[0].values():
             self._put(captions)
 
 
@@ -339,7 +315,7 @@ class SubtitleWriter(Writer):
         """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
         if isinstance(event, Failure):
             self._report(event)
-            self._together.end(event)
+            self._together.fail(event)
             return
         if event.final:
             self._together.add(event)
