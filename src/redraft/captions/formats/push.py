@@ -164,6 +164,7 @@ class PushWriter(Writer):
         #: Number of captions that could not be delivered.
         self.given_up = 0
         self._audience: Audience | None = None
+        self._lines = False
         #: Captions with their time, and when they were queued by the monotonic clock.
         self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -178,7 +179,8 @@ class PushWriter(Writer):
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := spoken(event):
-            self._queue.put((text, event.utterance, self._clock(), time.monotonic()))
+            utterance = event.utterance.rpartition(".")[0] if self._lines else event.utterance
+            self._queue.put((text, utterance, self._clock(), time.monotonic()))
 
     def drop(self) -> None:
         """Send nothing more: `close` then reports the captions in the queue."""
@@ -189,6 +191,11 @@ class PushWriter(Writer):
         """Send only what an audience may see; by default, everything."""
         self._audience = audience
         self.writer.show_to(audience)
+
+    def expect_lines(self) -> None:
+        """Expect the lines of reading mode, which are hidden together with their utterance."""
+        self._lines = True
+        self.writer.expect_lines()
 
     @property
     def whole(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.cues import LATE
-from redraft.captions.formats.write import CELLS_PER_SECOND, Audience, Writer, by
+from redraft.captions.formats.write import CELLS_PER_SECOND, Writer, by
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE, joined
 
@@ -120,10 +120,6 @@ class RowsWriter(Writer):
         self._timer: threading.Timer | None = None
         self._error: BaseException | None = None
 
-    def show_to(self, audience: Audience) -> None:
-        """Publish only the lines of what an audience may see."""
-        self.writer.show_to(_OfLines(audience))
-
     def write(self, event: Event) -> None:
         """Write the lines that an event completes, or time has completed before it; failures are passed on."""
         with self._lock:
@@ -228,17 +224,3 @@ class RowsWriter(Writer):
                 self._error = error
             else:
                 self._wait()
-
-
-class _OfLines:
-    """What the audience may see of lines, which are named after their utterances."""
-
-    def __init__(self, audience: Audience) -> None:
-        self._audience = audience
-
-    @property
-    def paused(self) -> bool:
-        return self._audience.paused
-
-    def is_hidden(self, utterance: str, language: str) -> bool:
-        return self._audience.is_hidden(utterance.rpartition(".")[0], language)
