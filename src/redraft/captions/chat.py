@@ -89,11 +89,11 @@ class ChatTemplate:
             raise unusable("it drops the instruction")
         return f"{text}{self._gap}{header}"
 
-    def ask(self, content: object) -> str:
+    def ask(self, content: str) -> str:
         """Render a single message of the user, up to the start of the answer.
 
         Args:
-            content: its text, or whatever else the template expects.
+            content: its text.
 
         Raises:
             ModelError: the template fails.

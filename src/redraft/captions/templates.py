@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product
 from typing import Literal, TypeAlias
 
 import jinja2
@@ -82,7 +81,7 @@ class Template:
 
     text: str
     name: str
-    turns: Literal["none", "message", "instruction", "codes"] = "none"
+    turns: Literal["none", "message", "instruction"] = "none"
     sources: str = ""
     targets: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -154,16 +153,13 @@ class Template:
 
     def _around(self, metadata: Metadata, source: Language, target: Language) -> Callable[[str, Request], str]:
         """Return what completes a rendered text."""
-        if self.turns == "none" or (self.turns == "codes" and "source_lang_code" not in metadata.get(CHAT_KEY, "")):
+        if self.turns == "none":
             return lambda text, _: text
         if not metadata.get(CHAT_KEY):
             raise ModelError(NO_TEMPLATE)
         chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
         if self.turns == "message":
             return lambda text, _: chat.ask(text)
-        if self.turns == "codes":
-            codes = _codes(chat, source, target)
-            return lambda _, request: chat.ask(_coded(codes, request.source))
 
         def converse(instruction: str, request: Request) -> str:
             earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
@@ -185,31 +181,6 @@ def chat_template(metadata: Metadata) -> ChatTemplate | None:
     if not metadata.get(CHAT_KEY) or choose_template(metadata).name not in _FOLLOWS:
         return None
     return ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
-
-
-def _coded(codes: tuple[str, str], text: str) -> list[dict[str, str]]:
-    """Return the message for a chat template that takes codes of languages, as TranslateGemma's does."""
-    return [{"type": "text", "source_lang_code": codes[0], "target_lang_code": codes[1], "text": text}]
-
-
-def _codes(chat: ChatTemplate, source: Language, target: Language) -> tuple[str, str]:
-    """Return codes of two languages that a chat template takes.
-
-    It knows some languages only by a longer or shorter tag, and raises for others.
-
-    Raises:
-        ModelError: it takes none; the reason is that of the first attempt.
-    """
-    tags = [(each.tag, each.canonical, f"{each.code}-{each.script}", each.code) for each in (source, target)]
-    problems: list[ModelError] = []
-    for codes in dict.fromkeys(product(*tags)):
-        try:
-            chat.ask(_coded((codes[0], codes[1]), "x"))
-        except ModelError as error:
-            problems.append(error)
-        else:
-            return codes[0], codes[1]
-    raise problems[0]
 
 
 def _published(name: str) -> Template:
