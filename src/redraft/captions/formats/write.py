@@ -380,40 +380,29 @@ class SubtitleWriter(Writer):
         for cue in cues:
             self._cues += 1
             start, end = (round((time + self._start) * 1000) for time in (cue.start, cue.end))
-            order = [*self._languages, *cue.lines]
-            mixed = len({leftwards for each in cue.lines if (leftwards := is_leftwards(each)) is not None}) > 1
-            languages = dict.fromkeys(order)
-            lines = [directed(line, each, mixed=mixed) for each in languages for line in cue.lines.get(each, ())]
-            _put(self._out, _cue(self._form, self._cues, start, end, lines))
+            languages = dict.fromkeys([*self._languages, *cue.lines])
+            lines = [(each, line) for each in languages for line in cue.lines.get(each, ())]
+            _put(self._out, _cue(self._form, self._cues, start, end, directed(lines)))
 
 
-#: Invisible marks that set the direction of a line: from left to right, and from right to left.
-_MARKS = {False: "\u200e", True: "\u200f"}
-#: Unicode's directions of letters, and whether they are written from right to left.
-_DIRECTIONS = {"L": False, "R": True, "AL": True}
+#: Unicode's directions of letters that are written from right to left.
+_LEFTWARDS = {"R", "AL"}
+#: Invisible marks round a line that is written from right to left, or not; none if that is unknown.
+_MARKS = {True: "\u200f", False: "\u200e", None: ""}
 
 
-def is_leftwards(language: str) -> bool | None:
-    """Whether a language is written from right to left; None if that is unknown."""
-    known = known_language(language)
-    return None if known is None else known.right_to_left
+def directed(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a cue, which come with their languages, as players show them in the right direction.
 
-
-def directed(text: str, language: str, *, mixed: bool = False) -> str:
-    """Return a line that players show in the direction of its language.
-
-    By default, they take that of the first letter, which may be of a name in another script.
-
-    Args:
-        mixed: whether other lines of the cue have another direction; players may take that of the first one for all, so
-            that a full stop is on the wrong side.
+    By default, players take that of the first letter, which may be of a name in another script, perhaps for all lines.
+    So if any line has letters or a language from right to left, there are marks round all of them.
     """
-    leftwards = is_leftwards(language)
-    if mixed and leftwards is not None:
-        return f"{_MARKS[leftwards]}{text}{_MARKS[leftwards]}"
-    found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
-    first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
-    return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text
+    known = {language: known_language(language) for language, _ in lines}
+    leftwards = {language: each.right_to_left if each else None for language, each in known.items()}
+    letters = {unicodedata.bidirectional(letter) for _, line in lines for letter in line}
+    if True not in leftwards.values() and letters.isdisjoint(_LEFTWARDS):
+        return [line for _, line in lines]
+    return [line.join([_MARKS[leftwards[language]]] * 2) for language, line in lines]
 
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
