@@ -163,27 +163,22 @@ def conversation(
     return _cut(rendered, [], end_token)  # it looks into the messages, for example for earlier thoughts
 
 
-def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:
+def _cut(rendered: str, texts: Sequence[str], end_token: int | None) -> list[PromptSegment]:
     """Split a rendered layout at its marks, and insert the texts."""
+    if end_token is None:
+        rendered = rendered.replace(END_MARK, "")
     parts = _MARK.split(rendered)
     marks = [name for name in parts[1::2] if name != "end"]
     if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
         raise unusable("it drops or repeats the text")
     segments: list[PromptSegment] = []
-
-    def add(text: str, special: bool) -> None:
-        if segments and segments[-1].special == special and segments[-1].token is None:
-            segments[-1] = PromptSegment(segments[-1].text + text, special)
-        elif text:
-            segments.append(PromptSegment(text, special))
-
     for index, part in enumerate(parts):
         if index % 2 == 0:
-            add(part, special=True)
-        elif part != "end":
-            add(texts[int(part)], special=False)
-        elif end_token is not None:
+            segments += [PromptSegment(part, True)] * (part != "")
+        elif part == "end":
             segments.append(PromptSegment("", True, end_token))
+        else:
+            segments += [PromptSegment(texts[int(part)], False)] * (texts[int(part)] != "")
     return segments
 
 
