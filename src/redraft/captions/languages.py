@@ -217,7 +217,7 @@ def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
     the script is unknown and several are supported, the result is None.
     """
     script = _script(wanted)
-    same = [each for each in same_language(wanted, supported) if _same_script(script, _script(each))]
+    same = [each for each in same_language(wanted, supported) if script is None or _script(each) in (None, script)]
     if script is None and len({_script(each) for each in same}) > 1:
         return None
 
@@ -257,25 +257,18 @@ def _alpha3(language: Language) -> str | None:
 
 def _script(language: Language) -> str | None:
     """Return the explicit or likely script of a tag; None if CLDR does not know the language."""
-    named = _tag(language).script or langcodes.Language.get(language.canonical).script
-    if named is not None:
-        return named
-    full = langcodes.Language.get(language.canonical).maximize()
-    # CLDR's fallback for unknown languages is American English.
-    unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
-    return None if unknown else full.script
-
-
-def _same_script(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or _FORMS.get(one, one) == _FORMS.get(other, other)
+    script = _tag(language).script or langcodes.Language.get(language.canonical).script
+    if script is None:
+        full = langcodes.Language.get(language.canonical).maximize()
+        # CLDR's fallback for unknown languages is American English.
+        unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
+        script = None if unknown else full.script
+    return _FORMS.get(script or "", script)
 
 
 def _tag(language: Language) -> langcodes.Language:
     """Parse the user's text as a tag; a name gives the empty tag."""
-    try:
-        return langcodes.Language.get(language.tag, normalize=False)
-    except LanguageTagError:
-        return langcodes.Language.make()
+    return _tagged(language.tag, normalize=False)
 
 
 def _find(tag: str) -> langcodes.Language | None:
@@ -292,10 +285,10 @@ def _find(tag: str) -> langcodes.Language | None:
     return langcodes.Language.make(found.language, script=found.script, territory=found.territory)
 
 
-def _tagged(tag: str) -> langcodes.Language:
-    """Parse a tag; without one, return the empty tag."""
+def _tagged(tag: str, *, normalize: bool = True) -> langcodes.Language:
+    """Parse a tag; a name gives the empty tag."""
     try:
-        return langcodes.Language.get(tag)
+        return langcodes.Language.get(tag, normalize=normalize)
     except LanguageTagError:
         return langcodes.Language.make()
 
