@@ -28,12 +28,6 @@ def closing_mark(text: str) -> str:
     return _closing(_OPENS.match(text))
 
 
-def closes(text: str) -> str:
-    """Return the mark with which a text begins that closes thoughts before it; empty if there is none."""
-    found = _CLOSES.match(text)
-    return found[1] if found else ""
-
-
 def closed(prompt: str) -> str:
     """Return a prompt without open thoughts at its end."""
     found = _ENDS_OPEN.search(prompt, max(0, len(prompt) - _END))
