@@ -23,7 +23,6 @@ from redraft.captions.sentence import as_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
-from redraft.captions.thoughts import closing_mark
 from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import has_words
 from redraft.decoding.certainty import Certainty
@@ -159,7 +158,7 @@ class Translation:
             state = _cleared(state)
         elif fits:
             state, shows_all = yield from self._decoded(state, update, prompt, text, is_rest)
-            problem = self._runaway(state.decoded) if state.decoded.output.cut else ""
+            problem = _runaway(state.decoded) if state.decoded.output.cut else ""
         failures: list[Event] = []
         if problem and (update.final or not state.reported):
             failures.append(self._failure(update, problem))
@@ -358,7 +357,7 @@ class Translation:
             outputs = outputs if output.cut else (*others, output.tokens)[1 - agree :]
         return replace(
             state,
-            decoded=Decoded(prompt, reader, output, limit, confirmed, certain),
+            decoded=Decoded(prompt, reader, output, confirmed, certain),
             outputs=outputs,
             memory=memory,
             tally=state.tally.plus(output) if how.way is Way.METHOD else state.tally.searched(output),
@@ -430,29 +429,30 @@ class Translation:
 
     # Failures
 
-    def _runaway(self, decoded: Decoded) -> str:
-        tokens = len(decoded.output.tokens)
-        if not decoded.is_endless:
-            return f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
-        if decoded.limit < longest_output(decoded.prompt):
-            return (
-                f"the translation was cut at {tokens} tokens, the most that are allowed: "
-                "end the utterance earlier, or raise the maximum tokens or the context length"
-            )
-        return f"the translation was cut at {tokens} tokens, since the model did not end it"
-
     def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def _runaway(decoded: Decoded) -> str:
+    tokens = len(decoded.output.tokens)
+    if decoded.output.loop is not None:
+        return f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
+    if tokens >= longest_output(decoded.prompt):
+        return f"the translation was cut at {tokens} tokens, since the model did not end it"
+    return (
+        f"the translation was cut at {tokens} tokens, the most that are allowed: "
+        "end the utterance earlier, or raise the maximum tokens or the context length"
+    )
 
 
 def _unanswered(decoded: Decoded) -> str:
     """Return the error message for a final text with words but no translation."""
     if not decoded.written:
         return EMPTY
-    remedy = "use another model"
-    if closing_mark(decoded.written):
-        remedy += ", or turn its thoughts off in a prompt of your own (--prompt)"
-    return f"the model wrote no translation, but {reprlib.repr(decoded.written)}; {remedy}"
+    return (
+        f"the model wrote no translation, but {reprlib.repr(decoded.written)}: use another model, or turn its thoughts "
+        "off in a prompt of your own (--prompt)"
+    )
 
 
 def _cleared(state: State) -> State:
