@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
@@ -79,16 +79,16 @@ PROFILES = {
     "cart": Profile(speed=21, longest=10, gap=0, late=2),
 }
 #: A time with hours, minutes and seconds, with the latter two, or in seconds.
-_CLOCK = re.compile(r"(?:(?:(\d{1,2}):(?=\d{2}:))?([0-5]?\d):(?=[0-5]\d(?:\.|$)))?(\d+(?:\.\d+)?)")
-#: Allowed values of the fields of a profile.
-_ALLOWED = {
-    "speed": (5, 60),
-    "width": (16, 80),
-    "lines": (1, 4),
-    "shortest": (0.5, 5),
-    "longest": (2, 60),
-    "gap": (0, 1),
-    "late": (0, 10),
+_CLOCK = re.compile(r"(?:(?:\d{1,2}:(?=\d{2}:))?[0-5]?\d:(?=[0-5]\d(?:\.|$)))?\d+(?:\.\d+)?")
+#: Kinds and allowed values of the fields of a profile.
+_ALLOWED: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "speed": (float, 5, 60),
+    "width": (int, 16, 80),
+    "lines": (int, 1, 4),
+    "shortest": (float, 0.5, 5),
+    "longest": (float, 2, 60),
+    "gap": (float, 0, 1),
+    "late": (float, 0, 10),
 }
 
 
@@ -101,25 +101,23 @@ def profile(text: str) -> Profile:
     name, *changes = text.split(",")
     if name not in PROFILES:
         raise OptionError(f"must be one of {', '.join(PROFILES)}, not {name!r}", "profile")
-    found = PROFILES[name]
+    given: dict[str, float] = {}
     for change in changes:
         key, _, value = change.partition("=")
         if key == "start":
-            found = replace(found, start=clock(value))
+            given[key] = clock(value)
             continue
         if key not in _ALLOWED:
-            names = ", ".join(each.name for each in fields(Profile))
-            raise OptionError(f"has no field {key!r}: the fields are {names}", "profile")
-        low, high = _ALLOWED[key]
+            raise OptionError(f"has no field {key!r}: the fields are {', '.join([*_ALLOWED, 'start'])}", "profile")
+        kind, low, high = _ALLOWED[key]
         try:
-            number = float(value)
+            given[key] = kind(value)
         except ValueError:
-            number = -1.0
-        if not low <= number <= high or (key in ("width", "lines") and number != int(number)):
-            kind = "a whole number" if key in ("width", "lines") else "a number"
-            raise OptionError(f"must have {key} as {kind} from {low} to {high}, not {value!r}", "profile")
-        found = replace(found, **{key: number})
-    return found
+            given[key] = -1
+        if not low <= given[key] <= high:
+            number = "a whole number" if kind is int else "a number"
+            raise OptionError(f"must have {key} as {number} from {low} to {high}, not {value!r}", "profile")
+    return replace(PROFILES[name], **given)
 
 
 def clock(text: str) -> float:
@@ -128,10 +126,8 @@ def clock(text: str) -> float:
     Raises:
         OptionError: it is invalid, or 100 hours or more.
     """
-    found = _CLOCK.fullmatch(text)
-    seconds = (
-        sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else -1
-    )
+    parts = reversed(text.split(":")) if _CLOCK.fullmatch(text) else ["-1"]
+    seconds = sum(float(part) * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))
     if not 0 <= seconds < 360_000:
         raise OptionError(
             f"must have start as seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "profile"
