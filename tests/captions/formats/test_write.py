@@ -9,7 +9,6 @@ import re
 from dataclasses import replace
 
 import pysubs2
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,6 @@ from redraft.captions.formats.write import (
     TextWriter,
     failure_line,
 )
-from redraft.errors import OptionError
 
 
 class Stream(io.StringIO):
@@ -302,8 +300,3 @@ def test_times_in_order_are_no_complaint_and_others_are() -> None:
         for event in events:
             writer.write(event)
         assert writer.whole is not complained
-
-
-def test_unknown_format_is_refused() -> None:
-    with pytest.raises(OptionError, match="subtitle format must be one of srt, vtt, not 'ass'"):
-        SubtitleWriter(io.StringIO(), io.StringIO(), "ass", ("de",))

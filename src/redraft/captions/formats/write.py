@@ -20,7 +20,6 @@ from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.cues import PROFILES, Cue, Pacer, Profile
 from redraft.captions.formats.read import printable
 from redraft.captions.languages import known_language
-from redraft.errors import OptionError
 
 #: Reading speed in character cells per second, by which unknown times of words are estimated.
 CELLS_PER_SECOND = 15
@@ -28,7 +27,6 @@ CELLS_PER_SECOND = 15
 LATEST = 359_999.999
 #: Delay of a cue in seconds above which the times of the stream must have started again.
 RESTART = 60.0
-SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
 #: Number of the latest failures that are known, of updates that other languages may have.
@@ -287,9 +285,6 @@ class SubtitleWriter(Writer):
         languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
             utterances.
         profile: what readers need.
-
-    Raises:
-        OptionError: ``form`` is unknown.
     """
 
     def __init__(
@@ -300,8 +295,6 @@ class SubtitleWriter(Writer):
         languages: Sequence[str],
         profile: Profile = PROFILES["web"],
     ) -> None:
-        if form not in SUBTITLES:
-            raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._start, self._cues = profile.start, 0
         self._utterance = ""
