@@ -119,7 +119,11 @@ class Template:
             "known_target": self._known(target, self.targets, "target language"),
         }
         text, variables = _compiled(self.text)[0], self.variables
-        around = self._around(metadata, source, target)
+        chat: ChatTemplate | None = None
+        if self.turns != "none":
+            if not metadata.get(CHAT_KEY):
+                raise ModelError(NO_TEMPLATE)
+            chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
         def layout(request: Request) -> str:
             if request.glossary and "terms" not in variables:
@@ -134,7 +138,12 @@ class Template:
                 sources=" ".join(sentence for sentence, _ in request.context),
                 names=self.names,
             )
-            return around(rendered, request)
+            if chat is None:
+                return rendered
+            if self.turns == "message":
+                return chat.ask(rendered)
+            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
+            return chat(rendered, earlier, f"{source.name}: {request.source}", f"{target.name}:")
 
         return layout
 
@@ -150,22 +159,6 @@ class Template:
         if self.name == "prompt":
             return OptionError(f": the prompt has no field {{{name}}}, so add it or leave {option} out", option)
         return OptionError(f": {self.model} does not support it, so leave it out or use another model", option)
-
-    def _around(self, metadata: Metadata, source: Language, target: Language) -> Callable[[str, Request], str]:
-        """Return what completes a rendered text."""
-        if self.turns == "none":
-            return lambda text, _: text
-        if not metadata.get(CHAT_KEY):
-            raise ModelError(NO_TEMPLATE)
-        chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
-        if self.turns == "message":
-            return lambda text, _: chat.ask(text)
-
-        def converse(instruction: str, request: Request) -> str:
-            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
-            return chat(instruction, earlier, f"{source.name}: {request.source}", f"{target.name}:")
-
-        return converse
 
 
 #: The templates of models that follow instructions; models with others only translate.
