@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
 
@@ -323,23 +323,21 @@ def _cost_of_end(units: Sequence[str], place: int) -> float:
     return _SHORT_WORD * (last.isalpha() and len(last) <= 3) - _CLAUSE * goodness(units[place - 1], units[place])
 
 
-@lru_cache(maxsize=8)
-def _parser(script: str) -> budoux.Parser | None:
-    parsers = {
-        "Jpan": budoux.load_default_japanese_parser,
-        "Hans": budoux.load_default_simplified_chinese_parser,
-        "Hant": budoux.load_default_traditional_chinese_parser,
-    }
-    return parsers[script]() if script in parsers else None
+#: What loads the model that finds the phrases of a script.
+_PARSERS = {
+    "Jpan": cache(budoux.load_default_japanese_parser),
+    "Hans": cache(budoux.load_default_simplified_chinese_parser),
+    "Hant": cache(budoux.load_default_traditional_chinese_parser),
+}
 
 
 def _phrases(text: str, language: str, width: int) -> list[str]:
     """Return the words of a text; in Chinese and Japanese its phrases, as far as they fit into a line."""
     known = known_language(language)
-    parser = _parser(known.script or "") if known else None
-    if parser is None:
+    load = _PARSERS.get(known.script or "") if known else None
+    if load is None:
         return ["".join(word) for word in words(UNBREAKABLE.findall(text))]
-    phrases = ([phrase] if cells(phrase) <= width else UNBREAKABLE.findall(phrase) for phrase in parser.parse(text))
+    phrases = ([phrase] if cells(phrase) <= width else UNBREAKABLE.findall(phrase) for phrase in load().parse(text))
     return [part for phrase in phrases for part in phrase]
 
 

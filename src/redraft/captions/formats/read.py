@@ -105,12 +105,9 @@ def not_empty(read: Callable[_Parameters, Iterator[Item]]) -> Callable[_Paramete
 
     @wraps(read)
     def reading(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> Iterator[Item]:
-        empty = True
-        for item in read(*arguments, **options):
-            empty = False
-            yield item
-        if empty:
-            yield Failure("the input is empty: at least one line of text was expected")
+        items = read(*arguments, **options)
+        yield next(items, Failure("the input is empty: at least one line of text was expected"))
+        yield from items
 
     return reading
 
