@@ -98,7 +98,8 @@ def test_standard_tag(text: str, standard: str) -> None:
 def test_unknown_languages_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(OptionError) as caught:
         parse_language(text)
-    assert str(caught.value) == f"target language {text!r} is not known: use a BCP 47 tag such as de, ja or zh-CN"
+    expected = f"target language {text!r} is not known: use a BCP 47 tag such as de, ja or zh-CN for each language"
+    assert str(caught.value) == expected
 
 
 def test_error_names_field_and_stays_short() -> None:

@@ -137,12 +137,8 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        parts = re.split(r"[\s,;/+]+", tag)
-        listed = len(parts) > 1 and all(map(_find, parts))
-        several = "; name several languages one by one, as in --to de --to ja" if listed else ""
-        raise OptionError(
-            f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN{several}", field
-        )
+        given = reprlib.repr(text)
+        raise OptionError(f"{given} is not known: use a BCP 47 tag such as de, ja or zh-CN for each language", field)
     canonical, code = _shortest(found), found.language or ""
     name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
     if name is None:
