@@ -259,7 +259,7 @@ def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
     if isinstance(backend, MakesPrompts) or style.prompt is not None:
         return ()
     template = TEMPLATES[style.template] if style.template else choose_template(backend.metadata)
-    return tuple(template.sources.split())
+    return template.sources
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language, context: int = 0) -> Encode:

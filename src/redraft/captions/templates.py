@@ -6,8 +6,9 @@ A text is a Jinja template (`VARIABLES`).  The published ones are in `prompts.to
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -17,10 +18,12 @@ from jinja2 import meta
 
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.fields import continued
-from redraft.captions.languages import Language, parse_language
+from redraft.captions.languages import Language
 from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.published import LANGUAGES, PUBLISHED, supported_tag, warn_outside
+from redraft.captions.published import LANGUAGES, PUBLISHED, among, suggestion
 from redraft.errors import ModelError, OptionError
+
+log = logging.getLogger(__name__)
 
 Metadata: TypeAlias = Mapping[str, str]
 
@@ -82,12 +85,12 @@ class Template:
     text: str
     name: str
     turns: Literal["none", "message", "instruction"] = "none"
-    sources: str = ""
-    targets: str = ""
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     recommended: bool = False
     model: str = "this model"
-    fits: tuple[Mapping[str, str], ...] = ()
+    fits: Sequence[Mapping[str, str]] = ()
 
     @property
     def variables(self) -> frozenset[str]:
@@ -147,13 +150,15 @@ class Template:
 
         return layout
 
-    def _known(self, language: Language, tags: str, option: str) -> Language:
+    def _known(self, language: Language, tags: tuple[str, ...], option: str) -> Language:
         """Return the language of the model that serves for a language."""
-        if self.recommended:
-            warn_outside(self.model, tags, language)
-        elif tags:
-            return parse_language(supported_tag(language, tags, option), option)
-        return language
+        found = among(language, tags) if tags else language
+        if found is None and not self.recommended:
+            refused = f"{language.tag!r} is not supported by this model (allowed: {', '.join(tags)})"
+            raise OptionError(f"{refused}; {suggestion(language)}", option)
+        if found is None:
+            log.warning("%s is not among the languages of %s; %s", language.name, self.model, suggestion(language))
+        return language if found is None or self.recommended else found
 
     def _no_place(self, option: str, name: str) -> OptionError:
         if self.name == "prompt":
@@ -178,19 +183,10 @@ def chat_template(metadata: Metadata) -> ChatTemplate | None:
 
 def _published(name: str) -> Template:
     """Return a template of `prompts.toml`."""
-    row = PUBLISHED[name]
-    names = LANGUAGES.get(row.get("languages", ""), {})
-    return Template(
-        row["text"].replace("{{ instruction }}", PUBLISHED["chat"]["text"]),
-        name,
-        row["turns"],
-        sources=" ".join(names),
-        targets=" ".join(names),
-        names=names,
-        recommended=row.get("recommended", False),
-        model=row.get("model", "this model"),
-        fits=tuple(row["fits"]),
-    )
+    row = dict(PUBLISHED[name])
+    row["text"] = row["text"].replace("{{ instruction }}", PUBLISHED["chat"]["text"])
+    names = LANGUAGES.get(row.pop("languages", ""), {})
+    return Template(name=name, sources=tuple(names), targets=tuple(names), names=names, **row)
 
 
 #: The published templates, by name.
@@ -209,7 +205,7 @@ def choose_template(metadata: Metadata) -> Template:
         except OptionError as error:
             raise ModelError(f"the model's {PROMPT_KEY} cannot be used{str(error).removeprefix('prompt')}") from error
         sources, targets = (
-            " ".join(metadata.get(key, "").replace(",", " ").split())
+            tuple(metadata.get(key, "").replace(",", " ").split())
             for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY)
         )
         return Template(text, "model", sources=sources, targets=targets)
