@@ -43,7 +43,6 @@ from redraft.decoding.types import (
     Prompt,
     Rule,
     Spare,
-    Tally,
     common_prefix,
     counted,
 )
@@ -244,7 +243,8 @@ class Translation:
         search, first, likelihood = self.settings.search, own.decoded, own.decoded.output.likelihood
         if search is None or likelihood is None:
             return own
-        flaw = self._flaw(first, start.decoded, first)
+        mark = self.vocabulary.final_mark
+        flaw = flaw_of(first, start.decoded, first, mark)
         length = len(first.output.tokens)
         seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
@@ -258,31 +258,24 @@ class Translation:
             needed = flaw is Flaw.STILL and way is Way.EXACT
             if not (seconds or needed):
                 continue
-            asking = self._decode_again(
-                replace(start, draft=first.output.tokens) if way is Way.EXACT else start,
-                first.prompt,
-                replace(how, way=way),
-                tally=best.tally,
-            )
+            draft = first.output.tokens if way is Way.EXACT else start.draft
+            begun = replace(start, draft=draft, tally=best.tally)
+            asking = self._decode_again(begun, first.prompt, replace(how, way=way))
             try:
                 found, _asked = yield from counted(asking, None if needed else spare)
             except Declined:
                 continue
-            theirs = self._flaw(found.decoded, start.decoded, first)
+            theirs = flaw_of(found.decoded, start.decoded, first, mark)
             wins = is_better(found.decoded, best.decoded, (theirs, flaw), margin)
             best, flaw = (found, theirs) if wins else (replace(best, tally=found.tally), flaw)
         return best
 
-    def _flaw(self, decoded: Decoded, before: Decoded, own: Decoded) -> Flaw:
-        return flaw_of(decoded, before, own, self.vocabulary.final_mark)
-
     def _decode_again(
-        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED, tally: Tally | None = None
+        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED
     ) -> Asking[State]:
-        """Decode a further candidate; ``tally`` are the counts so far, by default those of the state."""
-        counts = tally or state.tally
-        state = replace(state, tally=replace(counts, reopened=counts.reopened + 1))
-        return (yield from self._decode(state, prompt, how, barred))
+        """Decode a further candidate."""
+        tally = replace(state.tally, reopened=state.tally.reopened + 1)
+        return (yield from self._decode(replace(state, tally=tally), prompt, how, barred))
 
     def _repaired(self, state: State, how: _Decoding) -> Asking[State]:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
