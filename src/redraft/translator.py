@@ -304,7 +304,7 @@ def _encoder(
             if value:
                 raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
         return lambda text, earlier: backend.encoder_prompt(text, source, target)
-    prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
+    prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
     script, terms = own_script(backend, target), style.terms(target)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:

@@ -28,7 +28,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[LlamaModel]:
 
 
 def prompter_of(model: LlamaModel) -> Prompter:
-    return Prompter.for_model(model.metadata, parse_language("en"), parse_language("de"))
+    return Prompter(model.metadata, parse_language("en"), parse_language("de"))
 
 
 def text_of(model: LlamaModel, token: int) -> str:

@@ -26,7 +26,7 @@ BACKGROUND = Request("The hull is dry.", (("Good morning.", "Guten Morgen."), ("
 
 
 def rendered(metadata: dict[str, str], request: Request, source: str = "en", target: str = "de") -> str:
-    prompter = Prompter.for_model(metadata, parse_language(source), parse_language(target))
+    prompter = Prompter(metadata, parse_language(source), parse_language(target))
     return "".join(segment.text for segment in prompter.segments(request))
 
 
@@ -132,7 +132,7 @@ def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
 
 
 def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    prompter = Prompter.for_model(HY_MT2, parse_language("en"), parse_language("de"))
+    prompter = Prompter(HY_MT2, parse_language("en"), parse_language("de"))
     monkeypatch.setattr(published, "closest", None)  # it takes milliseconds
     assert prompter.segments(PLAIN)
 
@@ -217,7 +217,7 @@ def test_every_model_of_the_table_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])
 def test_source_is_last(metadata: dict[str, str]) -> None:
     """What follows the source is the template's end of the turn, so that a growing source keeps the cache."""
-    prompter = Prompter.for_model(metadata, parse_language("en"), parse_language("de"))
+    prompter = Prompter(metadata, parse_language("en"), parse_language("de"))
     _before, source, after = prompter.segments(PLAIN)
     assert (source.text, source.special) == ("The hull is dry.", False)
     assert after.text in ("<A>", "<end_of_turn>\n<start_of_turn>model\n")
