@@ -287,6 +287,9 @@ class SubtitleWriter(Writer):
         profile: what readers need.
     """
 
+    #: Whether all times were usable.
+    whole = True
+
     def __init__(
         self,
         out: IO[str],
@@ -300,7 +303,7 @@ class SubtitleWriter(Writer):
         self._utterance = ""
         self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
         self._together = _Together(self.write_together, self._languages)
-        self._complained = self._restarted = False
+        self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -344,17 +347,12 @@ class SubtitleWriter(Writer):
         self._together.close()
         self._put_cues(self._pacer.close())
 
-    @property
-    def whole(self) -> bool:
-        """Whether all times were usable."""
-        return not self._complained
-
     def _usable(self, time: float | None) -> float | None:
         """Return a time of the stream if it is one."""
         if time is None or 0 <= time <= LATEST - self._start:
             return time
-        if not self._complained:
-            self._complained = True
+        if self.whole:
+            self.whole = False
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
             self._report(Failure(f"{hours}; such cues get an estimate"))
         return None
