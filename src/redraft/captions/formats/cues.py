@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
@@ -162,14 +162,13 @@ class Pacer:
     Args:
         profile: what readers need.
         latest: the latest time in seconds.
-        delayed: called with the begin of words and of their cue, before each cue that is late.
 
     Attributes:
         whole: whether texts are lines already, which are not broken.
     """
 
-    def __init__(self, profile: Profile, latest: float, delayed: Callable[[float, float], object]) -> None:
-        self._profile, self._last, self._delayed, self.whole = profile, latest, delayed, False
+    def __init__(self, profile: Profile, latest: float) -> None:
+        self._profile, self._last, self.whole = profile, latest, False
         #: The earliest start of the next cue, and the latest time of words.
         self._clock = self._latest = 0.0
         self._waiting: Cue | None = None
@@ -214,8 +213,6 @@ class Pacer:
         yield from self._release(times and times[0])
         if times is None:
             times = self._clock, self._clock + self._reading(lines)
-        elif self._clock > times[0]:
-            self._delayed(times[0], self._clock)
         self._waiting = Cue(round(max(times[0], self._clock), 3), times[1], lines)  # as it is written
 
     def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:

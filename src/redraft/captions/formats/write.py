@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import sys
 import unicodedata
 from collections import deque
@@ -25,7 +26,7 @@ from redraft.captions.languages import known_language
 CELLS_PER_SECOND = 15
 #: Latest time in SRT in seconds: 99:59:59,999.
 LATEST = 359_999.999
-#: Delay of a cue in seconds above which the times of the stream must have started again.
+#: Seconds by which times go back if they must have started again; speakers who interrupt each other explain fewer.
 RESTART = 60.0
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
@@ -300,10 +301,10 @@ class SubtitleWriter(Writer):
     ) -> None:
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._start, self._cues = profile.start, 0
-        self._utterance = ""
-        self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
+        self._pacer = Pacer(profile, LATEST - profile.start)
         self._together = _Together(self.write_together, self._languages)
-        self._restarted = False
+        #: The latest time of words; infinite once it was reported that they have started again.
+        self._latest = 0.0
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -336,11 +337,16 @@ class SubtitleWriter(Writer):
         last = captions[0]
         times = (self._usable(each) for each in (*(each.start for each in captions), *(each.time for each in captions)))
         begun = next((each for each in times if each is not None), None)
+        if begun is not None and begun + RESTART < self._latest < math.inf:
+            found = f"time {begun:g} comes after {self._latest:g}, as if the stream had started again"
+            self._report(Failure(f"{found}; its cue and others like it come late", utterance=last.utterance))
+            self._latest = math.inf
+        ended = self._usable(last.time)
+        self._latest = max(self._latest, ended or 0.0)
         if texts:
             first = next(iter(texts))
             texts[first] = by(last.speaker, texts[first])
-            self._utterance = last.utterance
-            self._put_cues(self._pacer.add(begun, self._usable(last.time), texts))
+            self._put_cues(self._pacer.add(begun, ended, texts))
 
     def close(self) -> None:
         """Write the cues that still wait."""
@@ -359,13 +365,6 @@ class SubtitleWriter(Writer):
 
     def _report(self, failure: Failure) -> None:
         _put(self._errors, failure_line(failure) + "\n")
-
-    def _check_clock(self, begun: float, start: float) -> None:
-        """Report the first cue that is later than speakers who interrupt each other explain."""
-        if start - begun > RESTART and not self._restarted:
-            self._restarted = True
-            found = f"time {begun:g} comes after {start:g}, as if the stream had started again"
-            self._report(Failure(f"{found}; its cue and others like it come late", utterance=self._utterance))
 
     def _put_cues(self, cues: Iterable[Cue]) -> None:
         for cue in cues:
