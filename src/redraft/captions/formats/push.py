@@ -97,7 +97,7 @@ class CaptionService:
         """Send a caption.
 
         Raises:
-            OSError: it was not delivered; also as `HTTPException`.
+            OSError, HTTPException: it was not delivered.
             CaptionRefused: it never will be.
         """
         try:
@@ -110,7 +110,7 @@ class CaptionService:
                     raise CaptionRefused(reason) from error
                 if error.code < 500 and error.code not in _PASSING:
                     raise CaptionRefused(_answer(error)) from error
-                raise
+                raise OSError(f"the service answered {error.code}") from error
 
 
 class CaptionRefused(Exception):
@@ -272,8 +272,6 @@ def _answer(error: HTTPError) -> str:
 
 
 def _reason(error: OSError | HTTPException) -> str:
-    if isinstance(error, HTTPError):
-        return f"the service answered {error.code}"
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return "the service's answer is not HTTP"
     return str(getattr(error, "reason", error))

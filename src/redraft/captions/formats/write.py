@@ -105,10 +105,9 @@ class Writer:
 
 def failure_line(failure: Failure) -> str:
     """Format a failure as one line: ``redraft: line 3, utterance 7, de: what is wrong``, with the known parts."""
-    place = [f"line {failure.line}"] if failure.line is not None else []
-    place += [f"utterance {failure.utterance}"] if failure.utterance is not None else []
-    place += [failure.language] if failure.language is not None else []
-    return printable(": ".join(["redraft", *([", ".join(place)] if place else []), failure.message]))
+    parts = ("line ", failure.line), ("utterance ", failure.utterance), ("", failure.language)
+    place = ", ".join(f"{kind}{name}" for kind, name in parts if name is not None)
+    return printable(": ".join(["redraft", *([place] if place else []), failure.message]))
 
 
 def spoken(caption: Caption) -> str:
