@@ -234,18 +234,6 @@ class LlamaModel:
             size = -count
         return tuple(buffer[:count])
 
-    def listed_tokens(self) -> object:
-        """Return texts and kinds of all tokens, and the encoding of bytes in them.
-
-        Equal vocabularies have the same ids.
-        """
-        every = range(self.vocabulary_size)
-        return (
-            lib.llama_vocab_type(self.vocab),
-            list(map(lib.llama_vocab_get_text, repeat(self.vocab), every)),
-            list(map(lib.llama_vocab_get_attr, repeat(self.vocab), every)),
-        )
-
     def token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
         known = self._pieces.get(token)

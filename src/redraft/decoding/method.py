@@ -240,10 +240,6 @@ class Method:
             Option("max_tokens", 256, 1, 65_536, "maximum tokens of a translation", whole=True),
         )
 
-    def layers_in(self, options: Mapping[str, Value]) -> int:
-        """Return the number of layers that draft in checked options; 0 if none do."""
-        return 0 if self.layers is None else int(options[self.layers.name])
-
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """Check options and add the defaults.
 
