@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
@@ -27,7 +27,7 @@ class RandomModel:
     protocol; ``requests`` keeps what was asked.
     """
 
-    capabilities = Capabilities(trees=True, prompt_rows=True, batches=True)
+    capabilities = frozenset({Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES})
     context_length = 512
     end_tokens = frozenset({END})
     pad_token = 1

@@ -389,7 +389,7 @@ def methods_page() -> str:
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")
         facts = list(_shared(method, seen))
         if method.needs:
-            facts.insert(0, f"- Needs: {', '.join(sorted(map(str, method.needs)))}")
+            facts.insert(0, f"- Needs: {', '.join(sorted(each.value for each in method.needs))}")
         if facts:
             parts.append("\n".join(facts) + "\n")
         if new := [row for row in map(_option_row, method.options) if row not in seen]:

@@ -31,11 +31,12 @@ from redraft.captions.state import START, State
 from redraft.captions.style import Style
 from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
+from redraft.decoding.search import MOST
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
@@ -239,7 +240,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
         target.pad_token,
         final_mark(target.metadata),
         line_breaks(target),
-        target.capabilities.hypotheses,
+        MOST if Capability.HYPOTHESES in target.capabilities else 0,
     )
 
 

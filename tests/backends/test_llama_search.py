@@ -13,6 +13,7 @@ from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
+from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
@@ -44,7 +45,7 @@ def logits(backend: LlamaCpp, slot: int, ids: Ids) -> list[tuple[int, float]]:
 def test_rows(path: Path) -> None:
     """Of two searches in turn, with hypotheses that grow, merge and begin again."""
     backend, fresh = Watched(path, OPTIONS), LlamaCpp(path, OPTIONS)
-    assert backend.capabilities.hypotheses == MOST and not backend.capabilities.trees
+    assert Capability.HYPOTHESES in backend.capabilities and Capability.TREES not in backend.capabilities
     slots, alone = [backend.open_slot(), backend.open_slot()], fresh.open_slot()
     prompts = IDS[:20], IDS[40:70]
     for slot, prompt in zip(slots, prompts, strict=True):
@@ -110,7 +111,7 @@ def test_what_cannot_be_searched(path: Path) -> None:
     assert backend.score([(slots[0], score)])
     backend.close()
     exact = LlamaCpp(path, LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True))
-    assert exact.capabilities.hypotheses == 0
+    assert Capability.HYPOTHESES not in exact.capabilities
     with pytest.raises(CapabilityError, match="if at all"):
         exact.score([(exact.open_slot(), score)])
     exact.close()

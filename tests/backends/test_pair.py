@@ -9,7 +9,7 @@ import pytest
 from redraft import Translator
 from redraft.backends.load import backends_of, check_same_vocabulary
 from redraft.captions.metadata import PROMPT_KEY
-from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL
@@ -36,7 +36,7 @@ def drafting_backend(method: Method, options: dict[str, Value], target: Backend,
 class Layered(RandomModel):
     """A model of three layers, each of which can be the last."""
 
-    capabilities = Capabilities(early_exit=True)
+    capabilities = frozenset({Capability.EARLY_EXIT})
 
     def early_exit(self, layers: int) -> Backend:
         if layers > 3:
@@ -105,7 +105,7 @@ def test_first_layers_are_closed_with_their_user() -> None:
 
 def test_backend_without_early_exit_is_refused() -> None:
     class Switchedoff(Layered):
-        capabilities = Capabilities()
+        capabilities = frozenset[Capability]()
 
     for target in (RandomModel(), Switchedoff()):
         with pytest.raises(CapabilityError, match="needs a backend with early exit"):

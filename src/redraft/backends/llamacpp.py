@@ -28,8 +28,7 @@ from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOp
 from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
-from redraft.decoding.backend import Capabilities
-from redraft.decoding.search import MOST
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -77,12 +76,11 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self._check_anchored()
         #: Recurrent layers cannot read branches.
         self._branches = 0 if self._anchored else options.branches
-        self.capabilities = Capabilities(
-            trees=self._branches > 0,
-            prompt_rows=True,
-            batches=True,
-            hypotheses=0 if self._anchored or options.exact else MOST,
-        )
+        self.capabilities = frozenset({Capability.PROMPT_ROWS, Capability.BATCHES})
+        if self._branches:
+            self.capabilities |= {Capability.TREES}
+        if not self._anchored and not options.exact:
+            self.capabilities |= {Capability.HYPOTHESES}
         #: Opened by the first search.
         self._search: LlamaSearch | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
@@ -220,7 +218,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         """Return the rows of a search, whose pass is its own."""
         (slot, score), *others = requests
         state = self._slots[slot]
-        if others or isinstance(state, AnchoredSlot) or not self.capabilities.hypotheses:
+        if others or isinstance(state, AnchoredSlot) or Capability.HYPOTHESES not in self.capabilities:
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:

@@ -25,7 +25,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, is_remote
 from redraft.backends.remote.batching import batched
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.method import DraftModel, Method, Value
+from redraft.decoding.method import Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ModelError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
@@ -69,7 +69,7 @@ def backends_of(
         exits: Any = target  # `Capability.EARLY_EXIT`
         small = exits.early_exit(int(options[method.layers.name]))
         stack.callback(small.close)
-    elif not method.draft_model:
+    elif not method.small_model:
         return {TARGET: target}
     elif small is None:
         raise CapabilityError(
@@ -293,7 +293,7 @@ def open_models(
         OptionError: an option of the engine is unknown, has an invalid value, or is not for the target's backend.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
-    wanted = [method.name for method in methods if method.draft_model is DraftModel.SMALL]
+    wanted = [method.name for method in methods if method.small_model]
     if wanted and small is None:
         raise CapabilityError(
             f"method {wanted[0]!r} needs a small model with the vocabulary of {model!r}; name it with --draft-model"

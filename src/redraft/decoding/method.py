@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from redraft.decoding.backend import Capabilities, Capability
+from redraft.decoding.backend import Capability
 from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError, expect, nearest
@@ -137,15 +136,6 @@ class Setup:
         return str(self.options[name])
 
 
-class DraftModel(Enum):
-    """The model of a drafter that has one."""
-
-    #: A second model with the same vocabulary.
-    SMALL = "small"
-    #: The target's first layers.
-    LAYERS = "layers"
-
-
 #: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.
 COMMON = ("agree", "first_sight", "mask_k", "plain", "context", "max_tokens")
 #: Names of the options of a method that searches (`redraft.decoding.search`).
@@ -165,8 +155,8 @@ class Method:
         build: creates drafter and rule for one decoding.
         options: its own options.
         needs: capabilities that the backend must have.
-        draft_model: the drafter's model, if it has one.
-        layers: for `DraftModel.LAYERS`, the option with the number of layers.
+        small_model: whether the drafter has a second model with the same vocabulary.
+        layers: the option with the number of layers, if the drafter's model is the target's first layers.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one.
         stop: the option with the joint probability below which a partial output ends, if it has one
             (`redraft.decoding.certainty`).
@@ -176,8 +166,8 @@ class Method:
 
     Raises:
         OptionError: a default is not allowed, two options have one name, ``needs`` has something that is no
-            `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is not among ``options``, or ``layers`` does not
-            fit ``draft_model``.
+            `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is not among ``options``, or a method
+            with ``layers`` has a ``small_model`` or does not need `Capability.EARLY_EXIT`.
     """
 
     name: str
@@ -188,7 +178,7 @@ class Method:
     build: Callable[[Setup], tuple[Drafter, Rule]]
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[Capability] = frozenset()
-    draft_model: DraftModel | None = None
+    small_model: bool = False
     layers: Option | None = None
     bias: Option | None = None
     stop: Option | None = None
@@ -212,9 +202,8 @@ class Method:
             raise OptionError(
                 f"method {self.name!r} must have the options {', '.join(SEARCH_OPTIONS)}, as it has search"
             )
-        if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
-            raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
-
+        if self.layers and (self.small_model or Capability.EARLY_EXIT not in self.needs):
+            raise OptionError(f"method {self.name!r} has layers, so it must need EARLY_EXIT, and no small model")
         names = [option.name for option in self.all_options]
         if twice := [name for name in names if names.count(name) > 1]:
             raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
@@ -254,12 +243,11 @@ class Method:
                 raise OptionError(f"method {self.name!r} has no option {name!r}{near}; its options: {', '.join(known)}")
         return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
 
-    def require(self, capabilities: Capabilities) -> None:
+    def require(self, capabilities: frozenset[Capability]) -> None:
         """Check that a backend supports the method.
 
         Raises:
             CapabilityError: it lacks a capability; the message names it.
         """
-        for need in sorted(self.needs, key=str):
-            if not capabilities.has(need):
-                raise CapabilityError(f"method {self.name!r} needs a backend with {need}")
+        if missing := sorted(each.value for each in self.needs - capabilities):
+            raise CapabilityError(f"method {self.name!r} needs a backend with {missing[0]}")

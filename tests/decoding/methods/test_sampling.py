@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyDistribution
-from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
@@ -80,7 +80,7 @@ class TableRows:
 class TableModel:
     """A distribution over four tokens for every text, without zeros; quick to ask."""
 
-    capabilities = Capabilities(batches=True)
+    capabilities = frozenset({Capability.BATCHES})
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -16,7 +16,7 @@ from redraft.decoding.types import Draft, Provenance, Verdict
 from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, look, summary_of, svg, texts, traced, view
 from tests.fakes import END, RandomModel, greedy
 
-METHODS = [name for name, method in all_methods().items() if not method.draft_model]
+METHODS = [name for name, method in all_methods().items() if not (method.small_model or method.layers)]
 WORDS = {2: b" <b>", 3: b" two", 4: b"\xe6\x97", 5: b"\xa5"}
 
 

@@ -21,7 +21,7 @@ from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside
 from redraft.backends.slots import Slotted
-from redraft.decoding.backend import Capabilities, Tokenizer
+from redraft.decoding.backend import Capability, Tokenizer
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -51,7 +51,7 @@ class RemoteModel:
 class RemoteBackend(Slotted[RowLine]):
     """Implements `redraft.decoding.backend.Backend`; several may share a client."""
 
-    capabilities = Capabilities(batches=True)
+    capabilities = frozenset({Capability.BATCHES})
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` an
 """
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup, Value
+from redraft.decoding.method import Choice, Method, Option, Setup, Value
 from redraft.decoding.methods import aasd, beam, bild, combined, fly, jacobi, lookup, redraft, sampling, ssbd
 from redraft.decoding.methods.registry import all_methods, broken_plug_ins, get_method, register
 from redraft.decoding.methods.ssbd import BETA
@@ -14,7 +14,6 @@ __all__ = [
     "BETA",
     "Capability",
     "Choice",
-    "DraftModel",
     "Method",
     "Option",
     "Setup",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
+from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.rules.exact import walk
 from redraft.decoding.sampling import Sampler
@@ -108,7 +108,7 @@ METHODS = (
         "rollback",
         _bild,
         BILD,
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
     Method(
         "bild-early-exit",
@@ -119,7 +119,6 @@ METHODS = (
         _bild,
         (LAYERS, *BILD),
         needs=frozenset({Capability.EARLY_EXIT}),
-        draft_model=DraftModel.LAYERS,
         layers=LAYERS,
     ),
     Method(
@@ -130,6 +129,6 @@ METHODS = (
         "replacement",
         _replacement,
         (ROLLBACK,),
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
 )

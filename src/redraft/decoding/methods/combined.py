@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import DraftModel, Method, Setup
+from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods.aasd import END_GUARD, HOW, VERIFICATION, conditional
 from redraft.decoding.methods.bild import FALLBACK, ROLLBACK, Rollback
 from redraft.decoding.methods.lookup import LOOKUP, lookup
@@ -99,7 +99,7 @@ METHODS = (
         _ssbd_bild,
         (BETA, FLOOR, FALLBACK, ROLLBACK, WINDOW),
         bias=BETA,
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
     Method(
         "ssbd-pld",

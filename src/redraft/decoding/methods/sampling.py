@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import DraftModel, Method, Setup
+from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
@@ -81,6 +81,6 @@ METHODS = (
         "rejection sampling",
         _speculative_sampling,
         (replace(WINDOW, default=5), *sampling(1.0)),
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
 )

@@ -41,7 +41,7 @@ class Side:
         """Return the output of a method for one update."""
         target = self.backends[TARGET]
         drafter, rule = method.build(Setup(options, target.end_tokens, target.pad_token, self.memory))
-        names = (TARGET, DRAFT_MODEL) if method.draft_model else (TARGET,)
+        names = (TARGET, DRAFT_MODEL) if method.small_model or method.layers else (TARGET,)
         used = {name: self.backends[name] for name in names}
         slots = open_slots(used, 1)
         try:
