@@ -270,7 +270,7 @@ def test_slots_stand_in_order_of_their_numbers(load: Load, q8: Path) -> None:
     requests = [(slot, Score(IDS[slot : slot + 2], chain(IDS[30 : 30 + slot]))) for slot in (2, 0, 3, 1)]
     answers = backend.score(requests)
     # In another order llama.cpp runs every sequence by itself.
-    seen = [[sequence for (sequence,) in feed.sequences] for feed in backend.feeds]
+    seen = [[each.sequences[0] for each in feed] for feed in backend.feeds]
     assert seen == [[0] * 2 + [1] * 3 + [2] * 4 + [3] * 5]
     together = [table(rows, range(ROOT, slot)) for rows, (slot, _) in zip(answers, requests, strict=True)]
     for rows, request in zip(together, requests, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.backends.llama_context import Feed, LlamaContext
+from redraft.backends.llama_context import LlamaContext, rows_in
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
@@ -65,16 +65,16 @@ class LlamaSearch:
         Raises:
             ContextOverflow: the hypotheses do not fit into the cache.
         """
-        place, feed = self._place, Feed()
+        place = self._place
         try:
             if slot is not self._of or not score.draft:
                 place.forget()
                 if slot.ids and slot.context.copy(slot.sequence, self.context, place.sequence):
                     place.ids = slot.ids
                 self._of = slot
-            place.prepare(score, feed, exact=False)
-            new, rows = len(feed), feed.rows
-            return NumpyRows(self.context.decode(feed), score.prompt_rows - 1, place.places), new, rows
+            feed = place.prepare(score, exact=False)
+            rows = NumpyRows(self.context.decode(feed), score.prompt_rows - 1, place.places)
+            return rows, len(feed), rows_in(feed)
         except BaseException:  # what was prepared has not been computed
             place.forget()
             self._of = None

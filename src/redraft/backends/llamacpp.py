@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
 
-from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
+from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows_in
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
@@ -233,32 +233,20 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         """Return the rows of each slot after one pass of a context."""
         if not requests:
             return {}
-        self._read_ahead(context, requests)
-        started, feed, ends = _clocks(), Feed(), [0]
-        for slot, score in requests:
-            self._slots[slot].prepare(score, feed, exact=self.options.exact)
-            ends.append(feed.rows)
-        new, rows = len(feed), feed.rows
+        ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
+        for pieces in zip_longest(*ahead, fillvalue=()):
+            context.decode([*chain(*pieces)])
+        started = _clocks()
+        feeds = [self._slots[slot].prepare(score, exact=self.options.exact) for slot, score in requests]
+        ends = [0, *accumulate(map(rows_in, feeds))]
+        feed: Feed = [*chain(*feeds)]
         logits = context.decode(feed)
         wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(new, rows, own if self._alone and context.running == 1 else wall)
+        self._took(len(feed), ends[-1], own if self._alone and context.running == 1 else wall)
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
         }
-
-    def _read_ahead(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> None:
-        """Decode what slots must read before their anchors are placed, in as few passes as possible."""
-        reading = [self._slots[slot].read_ahead(score) for slot, score in requests]
-        while reading:
-            feed, going = Feed(), []
-            for pieces in reading:
-                if (piece := next(pieces, None)) is not None:
-                    feed.append(piece)
-                    going.append(pieces)
-            reading = going
-            if len(feed):
-                context.decode(feed)
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Check requests before anything is changed; free the branches of older trees."""
