@@ -23,6 +23,7 @@ from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import difference
+from redraft.backends.selftest import SelfTestResult
 from redraft.decoding.backend import Capability
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
@@ -201,9 +202,15 @@ class TestProbe:
         path = written(folder, "Qwen3.5")
         with closing(LlamaModel(path, LlamaOptions(gpu_layers=0))) as model:
             assert model.anchored
-        monkeypatch.setattr(probe, "judge", None)  # it is remembered
+        asked: list[object] = []
+        monkeypatch.setattr(probe, "judge", lambda command, **_: asked.append(command) or SelfTestResult("right"))
         with closing(LlamaCpp(path, OPTIONS)) as backend:
             assert Capability.TREES not in backend.capabilities
+        assert not asked, "it is remembered"
+        monkeypatch.setattr(probe, "cache_folder", lambda: None)
+        for _ in range(2):  # where nothing can be kept, it is tried each time
+            LlamaCpp(path, OPTIONS).close()
+        assert len(asked) == 2
 
     def test_llama_says_that_cells_go_back(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """With snapshots, taking back a whole pass or more returns true and leaves another state."""
