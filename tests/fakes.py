@@ -15,7 +15,7 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import ROOT, Rows, Score
+from redraft.decoding.types import ROOT, Rows, Score, top_k
 
 END = 0
 
@@ -100,7 +100,7 @@ def _drawn(size: int, ids: tuple[int, ...]) -> np.ndarray:
 
 def distribution(rows: Rows, node: int) -> list[float]:
     """(vocabulary,) probabilities after a node."""
-    return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
+    return [math.exp(log) for _token, log in sorted(top_k(rows, node, 1 << 20))]
 
 
 def greedy(

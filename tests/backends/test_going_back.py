@@ -203,7 +203,12 @@ class TestProbe:
         with closing(LlamaModel(path, LlamaOptions(gpu_layers=0))) as model:
             assert model.anchored
         asked: list[object] = []
-        monkeypatch.setattr(probe, "judge", lambda command, **_: asked.append(command) or SelfTestResult("right"))
+
+        def right(command: object, **_: object) -> SelfTestResult:
+            asked.append(command)
+            return SelfTestResult("right")
+
+        monkeypatch.setattr(probe, "judge", right)
         with closing(LlamaCpp(path, OPTIONS)) as backend:
             assert Capability.TREES not in backend.capabilities
         assert not asked, "it is remembered"

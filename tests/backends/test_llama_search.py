@@ -17,7 +17,7 @@ from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
-from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare, top_k
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
@@ -39,7 +39,7 @@ def hypotheses(*paths: Ids) -> Draft:
 
 
 def logits(backend: LlamaCpp, slot: int, ids: Ids) -> list[tuple[int, float]]:
-    return backend.score([(slot, Score(ids))])[0].top_k(ROOT, 5)
+    return top_k(backend.score([(slot, Score(ids))])[0], ROOT, 5)
 
 
 def test_rows(path: Path) -> None:
@@ -62,7 +62,7 @@ def test_rows(path: Path) -> None:
         ):
             (rows,) = backend.score([(slot, Score(prefix, draft, spare=SPARE))])
             leaves = sorted(set(range(len(draft))) - set(draft.parents)) or [ROOT]
-            found = {node: dict(rows.top_k(node, 5)) for node in leaves}
+            found = {node: dict(top_k(rows, node, 5)) for node in leaves}
             for node, best in found.items():
                 ids = prefix + tuple(draft.tokens[each] for each in draft.path(node))
                 expected = fresh.score([(alone, Score(ids))])[0]
@@ -96,7 +96,7 @@ def test_prompt_that_is_not_copied(path: Path, monkeypatch: pytest.MonkeyPatch) 
     prompt = IDS[:150]
     expected = dict(logits(backend, slot, prompt))
     (rows,) = backend.score([(slot, Score(prompt, hypotheses(), spare=SPARE))])
-    assert dict(rows.top_k(ROOT, 5)) == pytest.approx(expected, abs=0.05)
+    assert dict(top_k(rows, ROOT, 5)) == pytest.approx(expected, abs=0.05)
     backend.close()
 
 

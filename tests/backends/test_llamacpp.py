@@ -25,7 +25,7 @@ from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution
 from tests.gguf_models import (
@@ -161,7 +161,7 @@ def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.Monkey
         draft = Draft.chain(IDS[8 : 8 + length], Provenance.PREVIOUS)
         found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((few, same), slots, strict=True))
         for node in range(ROOT, length):
-            logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
+            logs = [[log for _token, log in sorted(top_k(rows, node, vocabulary))] for rows in (found, expected)]
             # Activations are rounded to 8 bits, too; a product of rounded ones differs as much in doubles.
             errors = np.abs(np.array(logs[0]) - np.array(logs[1]))
             assert errors.max() < 1
@@ -177,7 +177,7 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
         prompt = IDS[75 : 75 + length]
         expected: Ids = ()
         while len(expected) < 10:
-            (best, first), (_, second) = backend.ask(plain, prompt + expected).top_k(ROOT, 2)
+            (best, first), (_, second) = top_k(backend.ask(plain, prompt + expected), ROOT, 2)
             assert first - second > 0.03, "a near tie: the machine would decide; take other ids"
             expected += (best,)
         for draft in (previous, expected, expected[:5] + IDS[:5], IDS[20:30]):

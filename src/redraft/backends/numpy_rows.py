@@ -135,11 +135,6 @@ class MatrixRows(ABC):
             self._best = self._logits[self._root :].argmax(1).tolist()
         return self._best[self._place(node) - self._root]
 
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
-        best, normaliser = self.best(node, k), self._log_normaliser(node)
-        return [(token, value - normaliser) for token, value in zip(best, self.row(node)[best].tolist(), strict=True)]
-
     def distribution(self, node: int, temperature: float) -> NumpyDistribution:
         """Return the distribution at a temperature above 0."""
         return NumpyDistribution.of(self.array(node), temperature)

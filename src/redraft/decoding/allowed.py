@@ -51,26 +51,17 @@ class AllowedRows:
 
     def possible_nodes(self) -> list[int]:
         """Return the nodes of the draft that can be accepted: without impossible tokens and what follows them."""
-        draft, allows, kept, selection = self._draft, self._allows, {ROOT}, self._selection
-        if (
-            not self._barred
-            and selection.special.isdisjoint(draft.tokens)
-            and selection.pieces.isdisjoint(self._tokens)
-        ):
-            return list(range(len(draft)))
-        for node, token in enumerate(draft.tokens):
-            if draft.parents[node] in kept and allows(draft.parents[node], token):
+        parents, kept = self._draft.parents, {ROOT}
+        for node, token in enumerate(self._draft.tokens):
+            if parents[node] in kept and self._allows(parents[node], token):
                 kept.add(node)
         kept.remove(ROOT)
         return sorted(kept)
 
     def argmax(self, node: int) -> int:
         """Return the most probable possible token after ``node``."""
-        inner = node if self._nodes is None or node < 0 else self._nodes[node]
+        inner = self._node(node)
         token = self._rows.argmax(inner)
-        selection = self._selection
-        if token not in selection.special and not self._barred and self._tokens[inner] not in selection.pieces:
-            return token  # as `_allows` finds, without the call
         return token if self._allows(inner, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
@@ -85,11 +76,6 @@ class AllowedRows:
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
             asked *= 2
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the tokens of `best` with their log-probabilities."""
-        inner = self._node(node)
-        return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""

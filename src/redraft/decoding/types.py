@@ -256,10 +256,7 @@ class Rows(Protocol):
         """Return the most probable token after ``node``, the lowest id among equals."""
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first; cheaper than `top_k`."""
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the tokens of `best` with their log-probabilities."""
+        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first among equals."""
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``."""
@@ -269,6 +266,11 @@ class Rows(Protocol):
 
     def distribution(self, node: int, temperature: float) -> WholeDistribution:
         """Return the distribution after ``node`` at a temperature above 0; it stays valid."""
+
+
+def top_k(rows: Rows, node: int, k: int) -> list[tuple[int, float]]:
+    """Return the ``k`` most probable tokens after ``node`` (or all) with their log-probabilities, best first."""
+    return [(token, rows.logprob(node, token)) for token in rows.best(node, k)]
 
 
 @dataclass(frozen=True, slots=True)

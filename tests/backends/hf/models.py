@@ -30,7 +30,7 @@ from transformers import (
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.model import backend_of
 from redraft.backends.options import HfOptions
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, top_k
 
 START, END, PAD, UNKNOWN = range(4)
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>")
@@ -230,4 +230,4 @@ def path_to(draft: Draft, node: int) -> list[int]:
 
 def logs(rows: Rows, node: int) -> list[float]:
     """(vocabulary,) log-probabilities after a node, by id."""
-    return [log for _token, log in sorted(rows.top_k(node, 1 << 20))]
+    return [log for _token, log in sorted(top_k(rows, node, 1 << 20))]

@@ -14,7 +14,7 @@ from redraft.backends.remote.backend import FEW, RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score
+from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score, top_k
 from redraft.errors import CapabilityError
 from tests.backends.remote.outputs import outputs, plain_methods, stream
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
@@ -273,7 +273,7 @@ def same(ours: Sequence[Any], theirs: Sequence[Any], scores: Sequence[Score]) ->
     for own, other, score in zip(ours, theirs, scores, strict=True):
         for node in range(ROOT, len(score.draft)):
             assert own.argmax(node) == other.argmax(node)
-            for (token, value), (wanted, exact) in zip(own.top_k(node, 3), other.top_k(node, 3), strict=True):
+            for (token, value), (wanted, exact) in zip(top_k(own, node, 3), top_k(other, node, 3), strict=True):
                 assert token == wanted and value == pytest.approx(exact, abs=1e-5)
         for node, token in enumerate(score.draft.tokens):
             assert own.logprob(node - 1, token) == pytest.approx(other.logprob(node - 1, token), abs=1e-5)

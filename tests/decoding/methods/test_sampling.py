@@ -47,9 +47,8 @@ PROMPT = (1,)
 
 
 @cache
-def best_first(probabilities: tuple[float, ...]) -> list[tuple[int, float]]:
-    """Tokens with their log-probabilities."""
-    return sorted(((token, math.log(p)) for token, p in enumerate(probabilities)), key=lambda pair: -pair[1])
+def best_first(probabilities: tuple[float, ...]) -> list[int]:
+    return sorted(range(len(probabilities)), key=lambda token: -probabilities[token])
 
 
 class TableRows:
@@ -62,9 +61,6 @@ class TableRows:
         return self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
-        return [token for token, _log in self.top_k(node, k)]
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         return best_first(tuple(self._distributions[node + 1]))[:k]
 
     def logprob(self, node: int, token: int) -> float:

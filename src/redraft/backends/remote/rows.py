@@ -79,20 +79,12 @@ class RemoteRows:
         Raises:
             CapabilityError: ``k`` is more than servers provide.
         """
-        return [token for token, _ in self.top_k(node, k)]
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities.
-
-        Raises:
-            CapabilityError: ``k`` is more than servers provide.
-        """
         k = min(k, self._size)
         if k > MOST:
             raise CapabilityError(f"a remote model gives at most the {MOST} best tokens, not {k}")
         if k > len(self._row(node).best):
             self._rows = self._ask_again(k)
-        return list(self._row(node).best[:k])
+        return [token for token, _ in self._row(node).best[:k]]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of a draft token or of one of the best.

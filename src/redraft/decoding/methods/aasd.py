@@ -65,6 +65,7 @@ from redraft.decoding.types import (
     Rule,
     Verdict,
     common_prefix,
+    top_k,
 )
 
 #: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.
@@ -188,7 +189,7 @@ class Aligned(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.learn([(token, math.exp(log)) for token, log in rows.top_k(node, self._width)])
+            self._rows.learn([(token, math.exp(log)) for token, log in top_k(rows, node, self._width)])
         self._rows_awaited = 0
 
 
