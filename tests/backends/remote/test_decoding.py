@@ -119,9 +119,9 @@ def test_small_model_drafts_on_server_too() -> None:
 
 
 def test_new_draft_is_judged_by_rows_of_its_own() -> None:
-    best = tuple((token, -1.0 - token) for token in range(MOST))
-    asked = RemoteRow(best, {77: -30.0})
-    rows = RemoteRows([RemoteRow(best, {})], 100, lambda _k: [asked])  # of a continuation, before there was a draft
+    best = {token: -1.0 - token for token in range(MOST)}
+    asked = RemoteRow({**best, 77: -30.0}, MOST)
+    rows = RemoteRows([RemoteRow(best, MOST)], 100, lambda _k: [asked])  # of a continuation, before there was a draft
     assert (rows.logprob(ROOT, 3), rows.logprob(ROOT, 77)) == (-4.0, -30.0)
     with pytest.raises(CapabilityError, match="of the draft and of the 20 best tokens only"):
         rows.logprob(ROOT, 78)

@@ -15,9 +15,8 @@ from redraft.backends.load import open_backend, open_model, resolve
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address
-from redraft.backends.remote.backend import RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import Sglang, Vllm
+from redraft.backends.remote.dialect import RemoteModel, check_ids, served
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
@@ -225,15 +224,14 @@ def test_methods_with_trees_are_refused(server: FakeServer, method: str) -> None
 def test_models_that_are_not_served_are_refused(server: FakeServer) -> None:
     client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
     with pytest.raises(ModelError, match=f"model 'other' is not served: name one of {NAME} in the address"):
-        (Vllm if server.engine == "vllm" else Sglang)(client).served("other")
+        served(client, "other")
 
 
 def test_another_tokenizer_is_refused(server: FakeServer) -> None:
     client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
-    dialect = (Vllm if server.engine == "vllm" else Sglang)(client)
     other = Table(vocabulary=29)
     with pytest.raises(ModelError, match="differs from the server's for model 'table'"):
-        check_ids(RemoteModel(NAME, other, 513, other.end_tokens, 1, 29), dialect)
+        check_ids(client, RemoteModel(NAME, other, 513, other.end_tokens, 1, 29))
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,14 @@ class RemoteClient:
         """Close the connections."""
         self._http.close()
 
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Convert exceptions while parsing a response to a `ModelError`, whose message contains ``what``."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self.malformed(what) from error
+
     def malformed(self, what: str) -> ModelError:
         """Return the error for a response that lacks something."""
         return ModelError(f"{self._name} gave an answer {what}")
