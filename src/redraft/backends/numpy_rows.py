@@ -20,8 +20,6 @@ from redraft.decoding.types import Distribution, WholeDistribution
 
 Matrix = NDArray[np.float32]
 
-#: Maximum number of best tokens to find one by one; partially sorting a row takes as long as 30 such searches.
-_FEW = 16
 #: If the largest logit is within these bounds, exponentials and their sum fit 32 bits without shifting.
 _LOWEST, _HIGHEST = -20.0, 70.0
 
@@ -125,7 +123,7 @@ class MatrixRows(ABC):
 
     @abstractmethod
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens that are possible, best first, lower ids first among equals."""
 
     def argmax(self, node: int) -> int:
         """Return the most probable token, the lowest id among equals."""
@@ -161,32 +159,16 @@ class NumpyRows(MatrixRows):
         return self._normaliser[node]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens that are possible, best first, lower ids first among equals."""
         row = self.row(node)
-        k = min(k, len(row))
-        found = self._best_one_by_one(node, row, k) if k <= _FEW else []
-        if len(found) == k:
-            return found
-        threshold = np.partition(row, -k)[-k]
-        candidates = np.flatnonzero(row >= threshold)
-        best: list[int] = candidates[np.argsort(-row[candidates], kind="stable")][:k].tolist()
-        return best
-
-    def _best_one_by_one(self, node: int, row: NDArray[Any], k: int) -> list[int]:
-        """As `best`, but without impossible tokens."""
-        found = [self.argmax(node)][:k]
-        if k < 2:
-            return found
         row = row if row.flags.writeable else row.copy()
-        values = [row[found[0]]]
+        found: list[int] = []
+        values: list[float] = []
         try:
-            while len(found) < k:
-                row[found[-1]] = -np.inf
-                token = int(row.argmax())
-                if row[token] == -np.inf:
-                    break
+            while len(found) < k and row[token := int(row.argmax())] > -np.inf:
                 found.append(token)
                 values.append(row[token])
+                row[token] = -np.inf
         finally:
             row[found] = values
         return found

@@ -65,7 +65,7 @@ class AllowedRows:
         return token if self._allows(inner, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable possible tokens after ``node`` (or all)."""
+        """Return the ``k`` most probable possible tokens after ``node``, or all."""
         node, asked = self._node(node), k
         only = self._after(node).only
         if only is not None:

@@ -256,7 +256,7 @@ class Rows(Protocol):
         """Return the most probable token after ``node``, the lowest id among equals."""
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first among equals."""
+        """Return the ``k`` most probable tokens after ``node``, or all possible ones, lower ids first among equals."""
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``."""
@@ -269,7 +269,7 @@ class Rows(Protocol):
 
 
 def top_k(rows: Rows, node: int, k: int) -> list[tuple[int, float]]:
-    """Return the ``k`` most probable tokens after ``node`` (or all) with their log-probabilities, best first."""
+    """Return the ``k`` most probable tokens after ``node`` with their log-probabilities, best first."""
     return [(token, rows.logprob(node, token)) for token in rows.best(node, k)]
 
 
