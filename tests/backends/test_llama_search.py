@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,9 +123,9 @@ def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, bool]] = []
     rows = LlamaSearch.rows
 
-    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score) -> tuple[NumpyRows, int, int]:
+    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score, *more: Any) -> NumpyRows:
         asked.append((slot.sequence, not score.draft))
-        return rows(self, slot, score)
+        return rows(self, slot, score, *more)
 
     monkeypatch.setattr(LlamaSearch, "rows", watched)
     options: dict[str, Value] = {"doubt": 0, "search": 60_000}

@@ -19,7 +19,6 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import addressof
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -155,7 +154,6 @@ class LlamaContext:
         # llama.cpp lowers its limit to the size of the cache.
         self._limit = min(limit, int(lib.llama_n_batch(self._handle)))
         self._batch = Batch(self._limit, sequences)
-        self._logits, self._address = np.empty((0, model.vocabulary_size), np.float32), 0
 
     def close(self) -> None:
         """Free the cache."""
@@ -232,19 +230,10 @@ class LlamaContext:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
             raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints())}")
-        return self._view(rows_in(feed))
-
-    def _view(self, rows: int) -> Matrix:
-        """Return the first rows of the engine's buffer of logits."""
-        if rows == 0:
-            return self._logits[:0]
-        buffer = lib.llama_get_logits(self._handle)
-        address = addressof(buffer.contents)
-        # Creating a view takes longer than everything else about a row, so it is reused.
-        if len(self._logits) < rows or self._address != address:
-            self._logits = np.ctypeslib.as_array(buffer, (rows, self.model.vocabulary_size))
-            self._address = address
-        return self._logits[:rows]
+        shape = rows_in(feed), self.model.vocabulary_size
+        if not shape[0]:
+            return np.empty(shape, np.float32)
+        return np.ctypeslib.as_array(lib.llama_get_logits(self._handle), shape)
 
 
 def needs_pairs(model: LlamaModel) -> bool:

@@ -23,7 +23,7 @@ from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
-from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
@@ -146,17 +146,13 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         # The operations of a small model are too short to be divided.
         return free if self.model.size > SMALL_MODEL else lambda: 1
 
-    def _all_contexts(self) -> list[LlamaContext]:
-        """Return the contexts of the slots, and that of searches."""
-        return [*self._contexts, *([self._search.context] if self._search else [])]
-
     def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
         return self._places[slot]
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
         closed = self._slots.pop(slot)
-        if self._search is not None and isinstance(closed, LlamaSlot):
+        if self._search:
             self._search.forget(closed)
         closed.forget()
 
@@ -182,7 +178,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""
-        for context in self._all_contexts():
+        for context in (*self._contexts, *([self._search.context] if self._search else ())):
             context.close()
         self._contexts, self._places, self._search = [], [], None
         if self._owns_model:
@@ -222,12 +218,16 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.options, self.context_length, self._contexts[0].threads)
-        started = _clocks()
-        rows, new, wanted = self._search.rows(state, score)
-        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(new, wanted, own if self._alone and self._search.context.running == 1 else wall)
-        return rows
+            self._search = LlamaSearch(self.model, self.options, self.context_length, self._threads)
+        return self._search.rows(state, score, self._decode)
+
+    def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
+        """Return the logits of a pass, and learn what it costs."""
+        wall, own = time.perf_counter(), time.thread_time()
+        logits = context.decode(feed)
+        wall, own = time.perf_counter() - wall, time.thread_time() - own
+        self._took(len(feed), rows_in(feed), own if self._alone and context.running == 1 else wall)
+        return logits
 
     def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
         """Return the rows of each slot after one pass of a context."""
@@ -236,13 +236,9 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])
-        started = _clocks()
         feeds = [self._slots[slot].prepare(score, exact=self.options.exact) for slot, score in requests]
         ends = [0, *accumulate(map(rows_in, feeds))]
-        feed: Feed = [*chain(*feeds)]
-        logits = context.decode(feed)
-        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(len(feed), ends[-1], own if self._alone and context.running == 1 else wall)
+        logits = self._decode(context, [*chain(*feeds)])
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
@@ -281,8 +277,3 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def _extends(self, score: Score) -> bool:
         """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
         return score.draft.leaves_only and not score.draft.is_chain and not self.options.exact
-
-
-def _clocks() -> tuple[float, float]:
-    """Return wall time, and the processor time of this thread."""
-    return time.perf_counter(), time.thread_time()

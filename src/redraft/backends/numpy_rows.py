@@ -75,19 +75,10 @@ class NumpyDistribution(WholeDistribution):
         weights = self._p[kept] / self._p[kept].sum()
         return dict(zip(kept.tolist(), weights.tolist(), strict=True))
 
-    def only(self, tokens: frozenset[int]) -> WholeDistribution:
-        """Return the distribution among some tokens; this one if none of them is possible."""
-        rest = np.zeros_like(self._p)
-        places = _places(tokens)
-        rest[places] = self._p[places]
-        return NumpyDistribution(rest) if rest.any() else self
-
-    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
-        """Return the distribution without some tokens, except those in ``but``; this one if nothing is left."""
-        if not tokens:
-            return self
+    def without(self, tokens: frozenset[int] | None, but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, or all, except those in ``but``; this one if nothing is left."""
         rest, kept = self._p.copy(), _places(but)
-        rest[_places(tokens)] = 0.0
+        rest[slice(None) if tokens is None else _places(tokens)] = 0.0
         rest[kept] = self._p[kept]
         return NumpyDistribution(rest) if rest.any() else self
 

@@ -92,10 +92,10 @@ class AllowedRows:
         whole, after = self._rows.distribution(node, temperature), self._after(node)
         out = self._barred.get(self._place(node), frozenset())
         if after.only is not None:
-            return whole.only((after.only - out) or after.only)
-        for impossible in (after.foreign, after.joined):
-            whole = whole.without(impossible, after.possible)
-        return whole.without(out)
+            return whole.without(None, (after.only - out) or after.only)
+        for impossible, but in ((after.foreign, after.possible), (after.joined, after.possible), (out, frozenset())):
+            whole = whole.without(impossible, but) if impossible else whole
+        return whole
 
     def _place(self, node: int) -> int:
         """Return the position in the output of the token after ``node``."""

@@ -48,12 +48,8 @@ class WholeDistribution(Mapping[int, float]):
         """Return the smallest set of most probable tokens with a mass in [0, 1], at least one, scaled."""
 
     @abstractmethod
-    def only(self, tokens: frozenset[int]) -> WholeDistribution:
-        """Return the distribution among some tokens, scaled."""
-
-    @abstractmethod
-    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
-        """Return the distribution without some tokens, except those in ``but``, scaled."""
+    def without(self, tokens: frozenset[int] | None, but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, or all (None), except those in ``but``, scaled."""
 
 
 #: Position in the output -> ids that must not stand there.
