@@ -29,6 +29,7 @@ from redraft.decoding.methods import (
 )
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
+from redraft.decoding.search import SEARCH
 from redraft.decoding.types import OF_PREVIOUS, Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
@@ -184,8 +185,8 @@ def test_broken_plug_in(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     "declared",
     [
         {"bias": BETA},
-        {"layers": STEPS},
-        {"layers": STEPS, "options": (STEPS,), "small_model": True, "needs": frozenset({Capability.EARLY_EXIT})},
+        {"needs": frozenset({Capability.EARLY_EXIT})},
+        {"options": (SEARCH,)},
         {"needs": frozenset({"trees"})},
     ],
 )

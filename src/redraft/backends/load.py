@@ -65,9 +65,9 @@ def backends_of(
             from the target's.
     """
     method.require(target.capabilities)
-    if method.layers:
-        exits: Any = target  # `Capability.EARLY_EXIT`
-        small = exits.early_exit(int(options[method.layers.name]))
+    if Capability.EARLY_EXIT in method.needs:
+        exits: Any = target
+        small = exits.early_exit(int(options["layers"]))
         stack.callback(small.close)
     elif not method.small_model:
         return {TARGET: target}

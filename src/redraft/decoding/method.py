@@ -153,21 +153,18 @@ class Method:
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
-        options: its own options.
+        options: its own options.  Three names mean the same in all methods: ``stop``, the joint probability below which
+            a partial output ends (`redraft.decoding.certainty`); ``search``, the time in which better final texts are
+            searched for, with the other options of `redraft.decoding.search`; and ``layers``, the number of the
+            target's first layers that are the drafter's model, for a method that needs `Capability.EARLY_EXIT`.
         needs: capabilities that the backend must have.
         small_model: whether the drafter has a second model with the same vocabulary.
-        layers: the option with the number of layers, if the drafter's model is the target's first layers.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one.
-        stop: the option with the joint probability below which a partial output ends, if it has one
-            (`redraft.decoding.certainty`).
-        search: the option with the time in which better final texts are searched for, if it has one; then it has all
-            options of `redraft.decoding.search`.
         display: what is shown of partial outputs, unless the options say otherwise.
 
     Raises:
-        OptionError: a default is not allowed, two options have one name, ``needs`` has something that is no
-            `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is not among ``options``, or a method
-            with ``layers`` has a ``small_model`` or does not need `Capability.EARLY_EXIT`.
+        OptionError: a default is not allowed, two options have one name, one is missing, ``needs`` has something that
+            is no `Capability`, or ``bias`` is not among ``options``.
     """
 
     name: str
@@ -179,10 +176,7 @@ class Method:
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[Capability] = frozenset()
     small_model: bool = False
-    layers: Option | None = None
     bias: Option | None = None
-    stop: Option | None = None
-    search: Option | None = None
     display: Display = Display()
 
     def __post_init__(self) -> None:
@@ -190,21 +184,14 @@ class Method:
             if not isinstance(each, Capability):
                 known = ", ".join(capability.name for capability in Capability)
                 raise OptionError(f"needs of method {self.name!r} must be of Capability ({known}), not {each!r}")
-        for name, option in (
-            ("bias", self.bias),
-            ("stop", self.stop),
-            ("search", self.search),
-            ("layers", self.layers),
-        ):
-            if option is not None and option not in self.options:
-                raise OptionError(f"{name} of method {self.name!r} must be one of its options")
-        if self.search is not None and not set(SEARCH_OPTIONS) <= {option.name for option in self.options}:
-            raise OptionError(
-                f"method {self.name!r} must have the options {', '.join(SEARCH_OPTIONS)}, as it has search"
-            )
-        if self.layers and (self.small_model or Capability.EARLY_EXIT not in self.needs):
-            raise OptionError(f"method {self.name!r} has layers, so it must need EARLY_EXIT, and no small model")
+        if self.bias is not None and self.bias not in self.options:
+            raise OptionError(f"bias of method {self.name!r} must be one of its options")
         names = [option.name for option in self.all_options]
+        wanted = {*SEARCH_OPTIONS} if "search" in names else set[str]()
+        if Capability.EARLY_EXIT in self.needs:
+            wanted.add("layers")
+        if missing := sorted(wanted.difference(names)):
+            raise OptionError(f"method {self.name!r} must have the option {missing[0]}")
         if twice := [name for name in names if names.count(name) > 1]:
             raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
         self.check({option.name: option.default for option in self.all_options})

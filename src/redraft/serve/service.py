@@ -17,7 +17,7 @@ from redraft.captions.settings import Settings
 from redraft.captions.spoken import Spoken
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Choice, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
@@ -53,7 +53,7 @@ class Service:
         self.methods = {name: get_method(name) for name in settings.methods}
         for method in self.methods.values():
             method.require(backends[TARGET].capabilities)
-            if method.layers:
+            if Capability.EARLY_EXIT in method.needs:
                 raise CapabilityError(
                     f"method {method.name!r} needs a model of its own for every stream and cannot be served"
                 )

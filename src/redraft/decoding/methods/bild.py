@@ -119,7 +119,6 @@ METHODS = (
         _bild,
         (LAYERS, *BILD),
         needs=frozenset({Capability.EARLY_EXIT}),
-        layers=LAYERS,
     ),
     Method(
         "bild-replacement",
