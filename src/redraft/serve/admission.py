@@ -118,16 +118,13 @@ def refused_option(error: Exception) -> Refused:
 
 
 class Exchange:
-    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers.
-
-    `Exchanges.sweep` fails those in ``asked``.
-    """
+    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers."""
 
     engine: Engine
     lanes: dict[str, Lane]
 
-    def __init__(self, address: str, asked: set[asyncio.Future[list[Event]]]) -> None:
-        self.address, self._asked = address, asked
+    def __init__(self, address: str) -> None:
+        self.address = address
         self._update: Update | None = None
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
@@ -151,34 +148,31 @@ class Exchange:
         loop = asyncio.get_running_loop()
         self._update = update
         found = self._waiting = {language: loop.create_future() for language in self.lanes}
-        self._asked.update(found.values())
+        self.engine.asked.update(found.values())
         try:
             self._submit(update)
             async with asyncio.timeout(deadlines.TRANSLATION):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:
             raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
+        except Stopped as error:
+            raise refused_option(error) from None
         finally:
-            self._asked.difference_update(found.values())
+            self.engine.asked.difference_update(found.values())
 
 
 class Exchanges:
-    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one.
+    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one."""
 
-    Attributes:
-        asked: answers that are waited for.
-    """
-
-    def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
-        self._admission, self._engines, self._admit = admission, engines, admit
-        self.asked: set[asyncio.Future[list[Event]]] = set()
+    def __init__(self, admission: Admission, admit: Callable[[str], None]) -> None:
+        self._admission, self._admit = admission, admit
         #: Exchanges that count as sessions.
         self.kept: set[Exchange] = set()
 
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
         """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
         self._admit(address)
-        exchange = Exchange(address, self.asked)
+        exchange = Exchange(address)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         self.kept.add(exchange)
         return exchange
@@ -187,9 +181,3 @@ class Exchanges:
         """Remove the lanes of an exchange, and drop their work."""
         exchange.engine.remove(exchange.lanes.values())
         self.kept.discard(exchange)
-
-    def sweep(self) -> None:
-        """Fail all pending answers if an engine has stopped."""
-        for asked in () if self._engines.alive else self.asked:
-            if not asked.done():
-                asked.set_exception(Refused("engine", STOPPED))

@@ -71,7 +71,7 @@ class Hub:
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
         #: Streams of updates without a session of ours.
-        self.exchanges = Exchanges(self.admission, engines, self._admit)
+        self.exchanges = Exchanges(self.admission, self._admit)
         #: Texts and chats.
         self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
@@ -81,13 +81,7 @@ class Hub:
             settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name
         )
         #: Functions called about every second.
-        self.swept = [
-            self._look_at_engines,
-            self.exchanges.sweep,
-            self.requests.sweep,
-            self.past.sweep,
-            self.fanout.sweep,
-        ]
+        self.swept = [self._look_at_engines, self.past.sweep, self.fanout.sweep]
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
@@ -173,7 +167,7 @@ class Hub:
         session, _ = await self.open(begin, owner, address, by_post=True)
         if (engine := session.engine) is None:
             raise Refused("engine", STOPPED)
-        return Published(session, engine, self.exchanges.asked)
+        return Published(session, engine)
 
     async def _moved(self, session: LiveSession, last: str | None) -> bool:
         """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""

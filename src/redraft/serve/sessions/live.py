@@ -56,8 +56,8 @@ _NAMED = 8
 class Published(Exchange):
     """An exchange through a session, whose viewers get the captions as well."""
 
-    def __init__(self, session: LiveSession, engine: Engine, asked: set[asyncio.Future[list[events.Event]]]) -> None:
-        super().__init__(session.address, asked)
+    def __init__(self, session: LiveSession, engine: Engine) -> None:
+        super().__init__(session.address)
         self.session, self.engine, self.lanes = session, engine, dict(session.lanes)
         session.exchange = self
 

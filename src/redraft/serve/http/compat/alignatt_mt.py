@@ -41,7 +41,7 @@ from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
 from redraft.serve.admission import Exchange
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
-from redraft.serve.http.sockets import next_frame, until_one_ends
+from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import Published
 
@@ -314,10 +314,7 @@ def alignatt_mt(hub: Hub) -> list[BaseRoute]:
 async def _served(websocket: WebSocket, hub: Hub) -> None:
     """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
     owner = hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
-    try:
-        init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), deadlines.FIRST_MESSAGE))
-    except TimeoutError:
-        raise Refused("protocol", f"`init` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
+    init = Init.checked(await first_message(_next_message(websocket, hub), "init"))
     room, address = websocket.query_params.get("room"), address_of(websocket)
 
     async def opened(wanted: Wanted) -> Exchange:
