@@ -29,8 +29,8 @@ from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
 from redraft.cli.shared.forms import OTHERS, other_format
 from redraft.cli.shared.options import INPUTS, SERVER_INPUT
-from redraft.decoding.method import COMMON
-from redraft.decoding.methods import Choice, Method, Option, all_methods, get_method
+from redraft.decoding.method import COMMON, Choice, Method, Option
+from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.methods.redraft import AGREEMENT
 from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import tag_of

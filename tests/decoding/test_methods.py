@@ -15,18 +15,8 @@ from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
-from redraft.decoding.methods import (
-    BETA,
-    Method,
-    Option,
-    Setup,
-    Value,
-    all_methods,
-    broken_plug_ins,
-    get_method,
-    register,
-    registry,
-)
+from redraft.decoding.method import Method, Option, Setup, Value
+from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_method, register, registry
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.search import SEARCH

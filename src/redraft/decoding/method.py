@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.display import Display
@@ -123,17 +123,9 @@ class Setup:
         assert isinstance(found, kind)  # noqa: S101  # for the type checker
         return found
 
-    def number(self, name: str) -> float:
-        """Return a numeric option."""
-        return float(self.options[name])
-
-    def whole(self, name: str) -> int:
-        """Return an integer option."""
-        return int(self.options[name])
-
-    def word(self, name: str) -> str:
-        """Return an option that is a word."""
-        return str(self.options[name])
+    def __getitem__(self, name: str) -> Any:
+        """Return an option: an integer if it is whole, a number or a word."""
+        return self.options[name]
 
 
 #: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
     from redraft.decoding.backend import Backend
-    from redraft.decoding.methods import Method
+    from redraft.decoding.method import Method
     from redraft.errors import RedraftError
 
 EXAMPLES = """\b

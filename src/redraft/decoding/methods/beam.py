@@ -183,7 +183,7 @@ class Beam(Drafter):
 
 
 def _beam(setup: Setup) -> tuple[Drafter, Rule]:
-    beam = Beam(setup.whole(WIDTH.name), setup.end_tokens, setup.line_ends)
+    beam = Beam(setup[WIDTH.name], setup.end_tokens, setup.line_ends)
     return beam, beam
 
 

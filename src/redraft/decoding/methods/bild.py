@@ -84,10 +84,10 @@ BILD: tuple[Option | Choice, ...] = (FALLBACK, CONFIDENCE, ROLLBACK, AGREEING, W
 
 def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
-    settling = setup.end_tokens if setup.word("end") == "small" else frozenset()
-    margin = setup.word("confidence") == "margin"
-    drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling, margin=margin)
-    return drafter, Rollback(setup.number("rollback"), drawing, agreeing=setup.word("agreeing") == "kept")
+    settling = setup.end_tokens if setup["end"] == "small" else frozenset()
+    margin = setup["confidence"] == "margin"
+    drafter = SmallModel(drawing, setup["window"], setup.ends, setup["fallback"], settling, margin=margin)
+    return drafter, Rollback(setup["rollback"], drawing, agreeing=setup["agreeing"] == "kept")
 
 
 def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
@@ -96,7 +96,7 @@ def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
     Both run for every token.  This saves nothing: it shows how few replacements the large model's quality needs.
     """
     greedy = Sampler()
-    return SmallModel(greedy, 1, setup.ends), Rollback(setup.number("rollback"), greedy, adds=False)
+    return SmallModel(greedy, 1, setup.ends), Rollback(setup["rollback"], greedy, adds=False)
 
 
 METHODS = (

@@ -79,13 +79,13 @@ class ByProvenance:
 
 
 def _biased(setup: Setup) -> Biased:
-    return Biased(setup.number("beta"), setup.number("floor"), setup.ends)
+    return Biased(setup["beta"], setup["floor"], setup.ends)
 
 
 def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
-    small = SmallModel(greedy, setup.whole("window"), setup.ends, setup.number("fallback"))
-    rollback = Rollback(setup.number("rollback"), greedy)
+    small = SmallModel(greedy, setup["window"], setup.ends, setup["fallback"])
+    rollback = Rollback(setup["rollback"], greedy)
     return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 
 

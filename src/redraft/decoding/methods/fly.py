@@ -60,7 +60,7 @@ METHODS = (
         "deferred",
         lambda setup: (
             PreviousOutput(),
-            Deferred(setup.number("entropy"), setup.whole("window"), setup.whole("top")),
+            Deferred(setup["entropy"], setup["window"], setup["top"]),
         ),
         (ENTROPY, AFTER, TOP),
     ),

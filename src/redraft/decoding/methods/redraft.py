@@ -26,8 +26,8 @@ AGREEMENT = Display(agree=2, first_sight=0.4)
 
 
 def _redraft(setup: Setup) -> tuple[Drafter, Rule]:
-    beta, hidden = setup.number("beta"), setup.number("hidden_beta")
-    return PreviousOutput(), Biased(beta, setup.number("floor"), setup.ends, hidden)
+    beta, hidden = setup["beta"], setup["hidden_beta"]
+    return PreviousOutput(), Biased(beta, setup["floor"], setup.ends, hidden)
 
 
 METHODS = (

@@ -60,7 +60,7 @@ def residual(target: Distribution, drafted: Distribution) -> Distribution:
 
 def _speculative_sampling(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
-    return SmallModel(drawing, setup.whole("window"), setup.ends), Rejection(drawing)
+    return SmallModel(drawing, setup["window"], setup.ends), Rejection(drawing)
 
 
 METHODS = (
