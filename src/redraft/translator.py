@@ -315,21 +315,18 @@ def _encoder(
     return encode
 
 
-def own_script(backend: Backend, target: Language) -> OwnScript:
-    """Return the rule for foreign words in translations into a language (`redraft.captions.script`)."""
-    return OwnScript(target, _foreign_tokens(backend, target), backend.tokenize)
-
-
 #: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.
 _FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def _foreign_tokens(backend: Backend, target: Language) -> Selection:
-    """Return the tokens that are foreign to a language, for models that write their own script only."""
-    if not writes_own_script(backend.metadata):
-        return EVERYTHING
+def own_script(backend: Backend, target: Language) -> OwnScript:
+    """Return the rule for foreign words in translations into a language (`redraft.captions.script`).
+
+    No token is foreign for models that do not write their own script only.
+    """
     found = _FOREIGN.setdefault(backend, {})
     if target.canonical not in found:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
-        found[target.canonical] = foreign_tokens(tokens, target)
-    return found[target.canonical]
+        restricted = writes_own_script(backend.metadata)
+        found[target.canonical] = foreign_tokens(tokens, target) if restricted else EVERYTHING
+    return OwnScript(target, found[target.canonical], backend.tokenize)
