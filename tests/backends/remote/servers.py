@@ -244,6 +244,13 @@ class FakeSglang(FakeServer):
         return {"text": "", "output_ids": tokens, "meta_info": facts}
 
 
+def sent_by(client: RemoteClient) -> list[httpx2.Request]:
+    """The requests that a client sends from now on, including repeated ones."""
+    sent: list[httpx2.Request] = []
+    client._http.event_hooks = {"request": [sent.append]}
+    return sent
+
+
 def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:
     """A backend of a server, without a network."""
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
