@@ -93,9 +93,8 @@ class AllowedRows:
         out = self._barred.get(self._place(node), frozenset())
         if after.only is not None:
             return whole.without(None, (after.only - out) or after.only)
-        for impossible, but in ((after.foreign, after.possible), (after.joined, after.possible), (out, frozenset())):
-            whole = whole.without(impossible, but) if impossible else whole
-        return whole
+        whole = whole.without(after.foreign, after.possible) if after.foreign else whole
+        return whole.without(out) if out else whole
 
     def _place(self, node: int) -> int:
         """Return the position in the output of the token after ``node``."""
