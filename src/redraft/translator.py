@@ -264,7 +264,7 @@ def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
     if isinstance(backend, MakesPrompts) or style.prompt is not None:
         return ()
     template = TEMPLATES[style.template] if style.template else choose_template(backend.metadata)
-    return tuple(template.sources.split())
+    return template.sources
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language, context: int = 0) -> Encode:
@@ -305,7 +305,7 @@ def _encoder(
             if value:
                 raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
         return lambda text, earlier: backend.encoder_prompt(text, source, target)
-    prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
+    prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
     script, terms = own_script(backend, target), style.terms(target)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:

@@ -37,10 +37,6 @@ class Vocabulary:
     hypotheses: int = 0
 
 
-def _no_problem(text: str) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How the captions of a language are written.
@@ -52,7 +48,7 @@ class Writing:
     """
 
     convert: Callable[[str], str] = str
-    problem: Callable[[str], str] = _no_problem
+    problem: Callable[[str], str] = lambda text: ""
     labels: frozenset[str] = frozenset()
 
 
