@@ -146,27 +146,28 @@ class Generator:
             end_tokens=target.end_tokens,
             limit=limit,
         )
-        decoder, done, text = codecs.getincrementaldecoder("utf-8")("replace"), 0, ""
+        characters, text, count = codecs.getincrementaldecoder("utf-8")("replace"), "", 0
 
-        def add(tokens: Sequence[int], *, end: bool = False) -> None:
-            """Add what the output has more than before, in whole characters."""
-            nonlocal done, text
-            piece = decoder.decode(b"".join(map(target.token_bytes, tokens[done:])), end)
-            if asked.encoder and not text:  # what begins a text has no space before it
-                piece = piece.removeprefix(" ")
-            done, text = len(tokens), text + piece
-            if piece and show:
-                show(piece)
+        def write(output: Sequence[int], *, end: bool = False) -> None:
+            """Add what an output has more than the last one, in whole characters."""
+            nonlocal text, count
+            new = characters.decode(b"".join(map(target.token_bytes, output[count:])), end)
+            count = len(output)
+            if asked.encoder and not text:  # it begins a text, so it has no space before it
+                new = new.removeprefix(" ")
+            text += new
+            if new and show:
+                show(new)
 
         def watch(scores: Sequence[tuple[int, Score]], seconds: float) -> None:
             for _lane, score in scores:
                 if score.model == TARGET:
-                    add(score.prefix[len(ids) :])
+                    write(score.prefix[len(ids) :])
             if self._watch:
                 self._watch(scores, seconds)
 
         (output,) = run_together([Decoding(asking, self._slots[0])], self.backends, watch)
-        add(output.tokens, end=True)
+        write(output.tokens, end=True)
         return Generated(text, ids, output)
 
     def _prompt(self, prompt: str) -> Prompt:
