@@ -102,7 +102,7 @@ class Running:
         def work() -> None:
             assert session.broadcast.owner is not None
             session.broadcast.owner.close(1012, "restarted")
-            self.hub._forget(session)
+            self.hub.forget(session)
             done.set()
 
         self.call(work)

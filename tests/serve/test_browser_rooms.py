@@ -24,7 +24,7 @@ def utter(socket: Socket, *texts: str, first: int = 0) -> None:
 
 def forget(server: Running, name: str) -> None:
     """Forget a session, as some minutes after its end."""
-    server.call(lambda: server.hub._forget(server.hub._sessions[name]))
+    server.call(lambda: server.hub.forget(server.hub._sessions[name]))
     eventually(lambda: server.hub.past.find(name))
 
 

@@ -55,7 +55,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
         wait_for_finals(page, "ar", 2)
         expect(page.locator("#state")).to_have_text("Live")
         expect(page.locator("#notice")).not_to_be_visible()
-        server.call(lambda: server.hub._forget(server.hub.owned(token), keep=False))  # as a restart does
+        server.call(lambda: server.hub.forget(server.hub.owned(token), keep=False))  # as a restart does
         expect(page.locator("#state")).to_have_text("Waiting")
     with server.socket() as socket:
         speak(socket, token, "it was")

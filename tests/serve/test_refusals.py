@@ -270,7 +270,7 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
             assert second == (first[0], True) and first[0].connection == 2
         else:
             assert isinstance(second, Refused) and second.code == "replaced"
-        hub._forget(hub.owned(begun.token))
+        hub.forget(hub.owned(begun.token))
         monkeypatch.undo()
 
     with running() as server:
@@ -298,7 +298,7 @@ def test_begun_in_two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refused, match="try again"):
             await asking[0]
         assert hub.owned("x" * 32) is begun
-        hub._forget(begun)
+        hub.forget(begun)
         monkeypatch.undo()
 
     with running() as server:

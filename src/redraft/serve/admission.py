@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from redraft import deadlines
-from redraft.captions.events import Event, Update
 from redraft.captions.spoken import Spoken
 from redraft.engine.engine import LATE, Engine, Engines, Stopped
 from redraft.engine.lanes import Answer, Lane
@@ -115,81 +113,3 @@ def refused_option(error: Exception) -> Refused:
         return Refused("engine", f"the request has failed: {type(error).__name__}")
     field = (isinstance(error, OptionError) and error.field) or ""
     return Refused("option", str(error), _FIELDS.get(field, field) or None)
-
-
-class Exchange:
-    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers.
-
-    `Exchanges.sweep` fails those in ``asked``.
-    """
-
-    engine: Engine
-    lanes: dict[str, Lane]
-
-    def __init__(self, address: str, asked: set[asyncio.Future[list[Event]]]) -> None:
-        self.address, self._asked = address, asked
-        self._update: Update | None = None
-        self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
-
-    def answered(self, answer: Answer) -> None:
-        """Receive the answer to an update in one language."""
-        # The caller may have gone, and another one may wait for the next answer.
-        asked = self._update and (self._update.utterance, self._update.seq)
-        is_asked = (answer.update.utterance, answer.update.seq) == asked and not answer.rest
-        if is_asked and not self._waiting[answer.language].done():
-            self._waiting[answer.language].set_result(answer.events)
-
-    def _submit(self, update: Update) -> None:
-        self.engine.submit(tuple(self.lanes.values()), update)
-
-    async def ask(self, update: Update) -> dict[str, list[Event]]:
-        """Return captions and failures by language.
-
-        Raises:
-            Refused: the engine has stopped or is too slow.
-        """
-        loop = asyncio.get_running_loop()
-        self._update = update
-        found = self._waiting = {language: loop.create_future() for language in self.lanes}
-        self._asked.update(found.values())
-        try:
-            self._submit(update)
-            async with asyncio.timeout(deadlines.TRANSLATION):
-                return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
-        except TimeoutError:
-            raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
-        finally:
-            self._asked.difference_update(found.values())
-
-
-class Exchanges:
-    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one.
-
-    Attributes:
-        asked: answers that are waited for.
-    """
-
-    def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
-        self._admission, self._engines, self._admit = admission, engines, admit
-        self.asked: set[asyncio.Future[list[Event]]] = set()
-        #: Exchanges that count as sessions.
-        self.kept: set[Exchange] = set()
-
-    async def keep(self, wanted: Wanted, address: str) -> Exchange:
-        """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
-        self._admit(address)
-        exchange = Exchange(address, self.asked)
-        exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
-        self.kept.add(exchange)
-        return exchange
-
-    def close(self, exchange: Exchange) -> None:
-        """Remove the lanes of an exchange, and drop their work."""
-        exchange.engine.remove(exchange.lanes.values())
-        self.kept.discard(exchange)
-
-    def sweep(self) -> None:
-        """Fail all pending answers if an engine has stopped."""
-        for asked in () if self._engines.alive else self.asked:
-            if not asked.done():
-                asked.set_exception(Refused("engine", STOPPED))

@@ -16,14 +16,14 @@ from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
-from redraft.serve.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
+from redraft.serve.admission import DRAINING, STOPPED, Admission
 from redraft.serve.metrics import Metrics
 from redraft.serve.requests import Requests
 from redraft.serve.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
-from redraft.serve.sessions.live import LiveSession, Published
+from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.past import Past, PastSessions
 from redraft.serve.sessions.rooms import Room, Rooms, Session
@@ -70,8 +70,6 @@ class Hub:
         self._sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
-        #: Streams of updates without a session of ours.
-        self.exchanges = Exchanges(self.admission, engines, self._admit)
         #: Texts and chats.
         self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
@@ -83,7 +81,6 @@ class Hub:
         #: Functions called about every second.
         self.swept = [
             self._look_at_engines,
-            self.exchanges.sweep,
             self.requests.sweep,
             self.past.sweep,
             self.fanout.sweep,
@@ -144,7 +141,7 @@ class Hub:
                 self.metrics.resumed.inc()
                 return known, True
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it
-                self._forget(known)
+                self.forget(known)
             else:
                 self._superseded(known)
         self._admit(address)
@@ -160,20 +157,6 @@ class Hub:
         self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
-
-    async def publish(self, room: str, wanted: protocol.Wanted, owner: str, address: str) -> Published:
-        """Start a session in a room and return an exchange through it.  Raises `Refused` as for `open`.
-
-        Clients of other protocols connect again without a name for their session.  So it replaces an earlier one of
-        such a client that has sent nothing for `deadlines.QUIET`.
-        """
-        found, now = self.rooms.find(room).session, time.monotonic()
-        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > deadlines.QUIET
-        begin = protocol.Begin(**dict(wanted), room=room, take_over=quiet)
-        session, _ = await self.open(begin, owner, address, by_post=True)
-        if (engine := session.engine) is None:
-            raise Refused("engine", STOPPED)
-        return Published(session, engine, self.exchanges.asked)
 
     async def _moved(self, session: LiveSession, last: str | None) -> bool:
         """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""
@@ -191,7 +174,7 @@ class Hub:
             session.spoken = await self.admission.spoken(session.begin)
             session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
         except BaseException:
-            self._forget(session, keep=False)  # a transcript from before stays
+            self.forget(session, keep=False)  # a transcript from before stays
             raise
         finally:
             session.opened.set()
@@ -199,12 +182,11 @@ class Hub:
 
     @property
     def _full(self) -> bool:
-        return len(self._sessions) + len(self.exchanges.kept) >= self.settings.sessions
+        return len(self._sessions) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """Return the number of sessions and exchanges of an address."""
-        holders: list[LiveSession | Exchange] = [*self._sessions.values(), *self.exchanges.kept]
-        return sum(each.address == address for each in holders)
+        """Return the number of sessions of an address."""
+        return sum(each.address == address for each in self._sessions.values())
 
     def _admit(self, address: str) -> None:
         settings = self.settings
@@ -264,7 +246,8 @@ class Hub:
         if session.broadcast.audience >= most:
             raise Refused("limit", f"all {most} places for viewers of this session are taken (setting viewers)")
 
-    def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
+    def forget(self, session: LiveSession, *, keep: bool = True) -> None:
+        """Forget a session, which closes it; with ``keep``, its captions can be read for a while."""
         if self._sessions.get(session.name) is session:  # else its owner has begun it again
             del self._sessions[session.name]
         session.forget()
@@ -278,7 +261,7 @@ class Hub:
         """Give up a session that another replica has taken over."""
         self.fanout.drop(session)
         session.broadcast.replaced("another server has taken over this session")
-        self._forget(session, keep=False)
+        self.forget(session, keep=False)
 
     def _forget_ended(self, address: str) -> None:
         """Make room for a new session by forgetting sessions that have ended."""
@@ -286,7 +269,7 @@ class Hub:
         for session in list(self._sessions.values()):
             ours = full or session.address == address
             if ours and session.done and session.broadcast.owner is None:
-                self._forget(session)
+                self.forget(session)
                 return
 
     async def sweep(self) -> None:
@@ -319,7 +302,7 @@ class Hub:
         if session.engine and session.broadcast.owner is None and time.monotonic() - session.touched > keep:
             session.leave()
             if session.done or session.stuck:
-                self._forget(session)
+                self.forget(session)
 
     async def drain(self) -> None:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""

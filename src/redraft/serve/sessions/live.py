@@ -24,7 +24,6 @@ from redraft.engine.pending import Pending, Silence
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
-from redraft.serve.admission import Exchange
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
@@ -53,21 +52,6 @@ MOST_OPEN = 64
 _NAMED = 8
 
 
-class Published(Exchange):
-    """An exchange through a session, whose viewers get the captions as well."""
-
-    def __init__(self, session: LiveSession, engine: Engine, asked: set[asyncio.Future[list[events.Event]]]) -> None:
-        super().__init__(session.address, asked)
-        self.session, self.engine, self.lanes = session, engine, dict(session.lanes)
-        session.exchange = self
-
-    def _submit(self, update: events.Update) -> None:
-        if self.session.ended:
-            raise Refused("replaced", f"another session has taken over room {self.session.begin.room!r}", "room")
-        self.session.check_room()
-        self.session.accept(update)
-
-
 @dataclass(slots=True, eq=False)
 class LiveSession:
     """A session on the server.
@@ -76,7 +60,7 @@ class LiveSession:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
         folder: where final captions that are not hidden are stored.
-        by_post: whether its captions come by POST or through an exchange, so that it never has a connection.
+        by_post: whether its captions come by POST or by another protocol, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
@@ -89,7 +73,7 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
-        exchange: who else receives the answers to its updates.
+        heard: also called with each answer to its updates, and with None when no more will come.
         unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
             all captions that the client restores may have arrived.
     """
@@ -113,7 +97,7 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
-    exchange: Exchange | None = None
+    heard: Callable[[Answer | None], object] | None = None
     unproven: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
@@ -395,8 +379,8 @@ class LiveSession:
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
         self.pending.answered(answer)
-        if self.exchange:
-            self.exchange.answered(answer)
+        if self.heard:
+            self.heard(answer)
         if not answer.events:  # everything was shown
             self._finish()
             return
@@ -500,6 +484,8 @@ class LiveSession:
         if self.audio:
             self.audio.close()
         self.pending.clear()
+        if self.heard:
+            self.heard(None)
 
     def check_file(self) -> None:
         """Tell the owner, once, that captions are not being written."""
