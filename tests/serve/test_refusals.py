@@ -13,16 +13,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines
-from redraft.engine.lanes import Lane
+from redraft.captions.translation import Translation
 from redraft.errors import OptionError
-from redraft.protocol import Begin, public_name
+from redraft.protocol import Begin, Wanted, public_name
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, Rate, new_key
 from redraft.serve.service import Service
@@ -204,13 +203,13 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             reached.set()
             go_on.wait(SECONDS)
 
-        def lanes(*arguments: Any) -> list[Lane]:
+        def translations(wanted: Wanted) -> list[Translation]:
             wait()
-            return Service.lanes(service, *arguments)
+            return Service.translations(service, wanted)
 
         service = hub.service
         if begun:  # the engine is making the lanes when whoever asked leaves
-            monkeypatch.setattr(service, "lanes", lanes)
+            monkeypatch.setattr(service, "translations", translations)
         else:
             server.engine.post(wait)
         opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)
@@ -232,14 +231,14 @@ def test_waiting_for_refused_session(server: Running) -> None:
         begun.opened.clear()
         waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=1))
         await asyncio.sleep(0)
-        hub._forget(begun)
+        hub.forget(begun)
         # A later attempt is quicker with a new one of the same name.
         later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=2)
         begun.opened.set()
         with pytest.raises(Refused, match="another connection"):
             await waiting
         assert hub.owned(begun.token) is later
-        hub._forget(later)
+        hub.forget(later)
 
     asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
 

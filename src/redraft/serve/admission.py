@@ -87,7 +87,8 @@ class Admission:
             receive = engine.answers_to(answered)
 
             def make() -> None:
-                lanes = service.lanes(wanted, receive)  # first, since invalid requests do not depend on capacity
+                translations = service.translations(wanted)  # first: invalid requests do not depend on capacity
+                lanes = [Lane(each, receive) for each in translations]
                 self._engines.admit(engine, lanes)
                 made.update((lane.translation.language, lane) for lane in lanes)
 

@@ -92,7 +92,7 @@ class Requests:
                     )
                 return found
 
-            made = await self._on(engine, lambda: self._admission.service.texts(wanted, exact=exact))
+            made = await self._on(engine, lambda: self._admission.service.translations(wanted, exact=exact))
             cut = [cut_text(text, lines=lines, marks=marks) for text in texts]
             found = iter(await _together(_text(ask, each, sentences) for sentences in cut for each in made))
         return [{each.language: next(found) for each in made} for _ in texts]
