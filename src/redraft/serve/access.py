@@ -165,8 +165,3 @@ class Rates:
         if len(self._rates) > _MOST_ADDRESSES:
             self._rates.popitem(last=False)
         return rate.take()
-
-    async def turn(self, address: str) -> None:
-        """Wait for a token of an address, and take it."""
-        while wait := self.take(address):
-            await asyncio.sleep(wait)

@@ -254,7 +254,7 @@ async def ingest(request: Request) -> Response:
         raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
     if len(text) > events.LONGEST_TEXT:
         raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
-    await hub.posts.turn(session.token)
+    await session.rate.turn()
     await session.room()
     hub.admission.check_working()
     session.posted(query.seq, text, final=query.final, speaker=query.speaker or None)
@@ -276,7 +276,7 @@ async def decide(request: Request) -> Response:
     """Pause captions for viewers, hide one or correct one."""
     session = owned(request)
     message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
-    await request.app.state.hub.posts.turn(session.token)
+    await session.rate.turn()
     session.control(message)
     return Response(status_code=204)
 

@@ -57,8 +57,6 @@ class Hub:
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Limits that connections reach are logged once a minute.
         self.limits_logged = Rate(1 / 60, 1)
-        #: Rate limit of captions by POST, by token.
-        self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         #: Where final captions are stored.
         self.folder = Folder(settings.transcripts)
         unwritten = "Seconds for which captions wait to be written to the folder of transcripts"
@@ -151,6 +149,7 @@ class Hub:
             async with self.fanout.reserved(begin, public_name(token), owner):
                 session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
+                session.rate = Rate(self.settings.updates_per_second, self.settings.updates_per_second)
                 await self._begin(session)
             if room is not None:
                 room.begin(session)

@@ -24,6 +24,7 @@ from redraft.engine.pending import Pending, Silence
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
+from redraft.serve.access import Rate
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
@@ -73,6 +74,7 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
+        rate: limits what comes by POST.
         heard: also called with each answer to its updates, and with None when no more will come.
         unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
             all captions that the client restores may have arrived.
@@ -97,6 +99,7 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
+    rate: Rate = field(init=False)
     heard: Callable[[Answer | None], object] | None = None
     unproven: bool = False
     name: str = field(init=False)
