@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
@@ -188,6 +189,14 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
+    sharing = Middleware(
+        CORSMiddleware,
+        allow_origins=settings.origins,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=("content-disposition", "retry-after"),
+        max_age=7200,
+    )
     turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
@@ -200,6 +209,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         ],
         lifespan=lifespan,
         middleware=[
+            *([sharing] if settings.origins else []),
             Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal),
             Middleware(InTurn, turns=turns, refused=hub.metrics.count_refusal),
         ],
