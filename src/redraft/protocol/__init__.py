@@ -57,4 +57,5 @@ from redraft.protocol.messages import (
     frame_of,
     new_token,
     public_name,
+    subject_of,
 )

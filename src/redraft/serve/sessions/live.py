@@ -525,7 +525,7 @@ def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol
     """Return those of many decisions that count: the newest on each subject, since executing one may take a while."""
     found: dict[tuple[str, ...], protocol.Control] = {}
     for each in decisions:
-        subject = (each.type, *(getattr(each, name, None) or "" for name in ("utterance", "language", "speaker")))
+        subject = protocol.subject_of(each)
         known = found.get(subject)
         if known is None or each.decision is None or each.decision >= (known.decision or 0):
             found.pop(subject, None)
