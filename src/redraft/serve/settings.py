@@ -149,12 +149,17 @@ class ServeSettings(BaseSettings):
         return self.host == "localhost" or is_loopback(self.host)
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an IP address is this machine's own; false for names."""
+def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an IP address; None for a name."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is this machine's own; false for names."""
+    return (found := ip_of(host)) is not None and found.is_loopback
 
 
 def load(file: Path | None = None, **flags: Any) -> ServeSettings:
