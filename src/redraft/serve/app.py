@@ -87,7 +87,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
         OptionError: a method or an option is unknown, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
-    slots = _share(settings.slots, count)
+    slots = -(-settings.slots // count)
     # What takes further sequences of the cache for each slot -> their number.
     trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
     reason = max(trees, key=trees.__getitem__, default="")
@@ -127,11 +127,6 @@ def _engines(settings: ServeSettings) -> int:
     return settings.engines or min(most, default_contexts(settings.model, settings.engine))
 
 
-def _share(slots: int, engines: int) -> int:
-    """Return the number of slots per engine."""
-    return -(-slots // engines)
-
-
 def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence[Mapping[str, Backend]]) -> Hub:
     """Create the hub with everything behind the routes; the application starts the engines.
 
@@ -147,7 +142,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
     metrics = Metrics()
     if service is None:
         return Hub(None, Engines([], settings.languages), settings, metrics)
-    slots = _share(settings.slots, len(engines))
+    slots = -(-settings.slots // len(engines))
     remote = is_remote(settings.model)
     most = 1 if remote and not settings.engines else DEFAULT_LANES  # else there is an engine for each request
 

@@ -312,7 +312,12 @@ class TranscriptQuery(Query):
 
 async def transcript(request: Request) -> Response:
     """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
-    session = await _with_transcript(request)
+    if "room" not in request.path_params:
+        session = await viewed(request)
+    elif (latest := (await room_of(request)).latest) is not None:
+        session = latest
+    else:
+        raise Refused("missing", "the room has had no session, or its transcript has been deleted")
     found, query = session.transcript, TranscriptQuery.of(request)
     form, live = query.format, query.live
     languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
@@ -330,15 +335,6 @@ async def transcript(request: Request) -> Response:
     name = "-".join([session.begin.room or session.name[:8], *some])
     name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
     return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
-
-
-async def _with_transcript(request: Request) -> Session | Past:
-    """Return the session of a request's path, or the latest one of its room, which may be over."""
-    if "room" not in request.path_params:
-        return await viewed(request)
-    if found := (await room_of(request)).latest:
-        return found
-    raise Refused("missing", "the room has had no session, or its transcript has been deleted")
 
 
 async def health(request: Request) -> Response:

@@ -177,7 +177,11 @@ class LiveSession:
         except InputError as error:
             raise Refused("stale", str(error)) from None
         self.pending.add(update, missing)
-        self._note(update)
+        self._open.pop(update.utterance, None)
+        if not update.final:
+            self._open[update.utterance] = update
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.utterance(update.utterance)
@@ -204,14 +208,6 @@ class LiveSession:
     ) -> None:
         if self.engine:
             self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
-
-    def _note(self, update: events.Update) -> None:
-        """Remember an utterance until its end."""
-        self._open.pop(update.utterance, None)
-        if not update.final:
-            self._open[update.utterance] = update
-            if len(self._open) > MOST_OPEN:
-                self._open.pop(next(iter(self._open)))
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
         """Show the rest of the translations of an unfinished utterance."""
@@ -387,7 +383,7 @@ class LiveSession:
         if not answer.events:  # everything was shown
             self._finish()
             return
-        update = answer.update
+        update, lag_ms = answer.update, round(answer.lag * 1000, 1)
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         # Captions and failures may also be of the utterance before, with the rest of its translation.
         ends = update.final and all(caption.utterance != update.utterance for caption in captions)
@@ -395,20 +391,16 @@ class LiveSession:
             if isinstance(event, events.Failure):
                 self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
         for caption in captions:
-            self._publish_caption(caption, answer.lag)
+            if key_of(caption) in self.transcript:  # restored: the client already has it
+                continue
+            if caption.final:
+                self.broadcast.final(caption, lag_ms)
+                self.kept += _size(caption)
+            else:
+                self.broadcast.partial(caption, lag_ms)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
         self.send_stats()
         self._finish()
-
-    def _publish_caption(self, caption: events.Caption, lag: float) -> None:
-        key, lag_ms = key_of(caption), round(lag * 1000, 1)
-        if key in self.transcript:  # restored: the client already has it
-            return
-        if not caption.final:
-            self.broadcast.partial(caption, lag_ms)
-            return
-        self.broadcast.final(caption, lag_ms)
-        self.kept += _size(caption)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target

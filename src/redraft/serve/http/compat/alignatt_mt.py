@@ -358,7 +358,14 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
     try:
         conversation, mailbox = Conversation(hub, session, init.accepted_target_prefix.strip()), Mailbox()
         conversation.remember(init.history)
-        await _send(websocket, _started(hub, init))
+        started = {
+            "type": "init_ok",
+            "protocol_version": VERSION,
+            "direction": _direction(init.source_lang, init.target_lang),
+            "preset": init.preset or "redraft",
+            "model": hub.offer.model,
+        }
+        await _send(websocket, started)
         reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
         await until_one_ends(reading, working, expected=(TimeoutError,))  # idle, or does not read
     finally:
@@ -366,16 +373,6 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
             hub.forget(session, keep=False)
         else:
             session.end()
-
-
-def _started(hub: Hub, init: Init) -> dict[str, Any]:
-    return {
-        "type": "init_ok",
-        "protocol_version": VERSION,
-        "direction": _direction(init.source_lang, init.target_lang),
-        "preset": init.preset or "redraft",
-        "model": hub.offer.model,
-    }
 
 
 def _begin(hub: Hub, init: Init, room: str | None) -> Begin:
