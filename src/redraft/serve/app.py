@@ -40,7 +40,7 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
-from redraft.serve.http.turns import InTurn, Turns
+from redraft.serve.http.turns import Turns
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import Service
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
@@ -205,8 +205,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         lifespan=lifespan,
         middleware=[
             *([sharing] if settings.origins else []),
-            Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal),
-            Middleware(InTurn, turns=turns, refused=hub.metrics.count_refusal),
+            Middleware(Guard, turns, hosts, settings.origins, local=local, refused=hub.metrics.count_refusal),
         ],
         exception_handlers={HTTPException: _http_error},
     )

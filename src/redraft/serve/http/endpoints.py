@@ -42,13 +42,7 @@ MOST_LANGUAGES = 64
 
 def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response to a refused request."""
-    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
-    return JSONResponse(refused.body, status, {**headers, **retry_after(refused)})
-
-
-def retry_after(refused: Refused) -> dict[str, str]:
-    """Return the header that says when to try again, if that helps."""
-    return {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
+    return JSONResponse(refused.body, status, {**(headers or {}), **refused.headers})
 
 
 def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:

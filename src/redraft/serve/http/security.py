@@ -1,4 +1,4 @@
-"""Access control: web origins and host names; and the headers of every response."""
+"""What comes before every request: access control by web origin and host name, and its turn; and headers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.protocol.codes import CODES, Refused
+from redraft.serve.access import one_client
+from redraft.serve.http.turns import Turns
 from redraft.serve.settings import is_loopback
 
 HEADERS = {
@@ -39,10 +41,13 @@ MONITORED = ("/health", "/ready", "/metrics")
 class Guard:
     """ASGI middleware that rejects unknown hosts and origins, and long queries, and adds `HEADERS` to every response.
 
+    Other requests begin in turn.
+
     Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
     browsers.  The host check prevents DNS rebinding; `MONITORED` is exempt, since no page needs it.
 
     Args:
+        turns: in which requests begin.
         hosts: allowed host names, except for `MONITORED`; empty allows all.
         origins: allowed origins besides the server's own; ``*`` allows all.
         local: whether to reject clients on other machines; for servers that others listen for (Ray Serve).
@@ -52,13 +57,15 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
+        turns: Turns,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
         *,
         local: bool = False,
         refused: Callable[[str], object] = lambda code: None,
     ) -> None:
-        self._app, self._origins, self._local, self._refused = app, frozenset(origins), local, refused
+        self._app, self._turns, self._origins, self._local = app, turns, frozenset(origins), local
+        self._refused = refused
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,9 +83,11 @@ class Guard:
 
         try:
             self._check(scope)
+            await self._turns.turn(one_client((scope.get("client") or ("",))[0]))
         except Refused as refused:
             self._refused(refused.code)
-            await JSONResponse(refused.body, CODES[refused.code].status)(scope, receive, with_headers)
+            status = CODES[refused.code].status
+            await JSONResponse(refused.body, status, refused.headers)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
 

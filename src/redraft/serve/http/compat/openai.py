@@ -29,7 +29,7 @@ from redraft.engine.once import Task
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated
-from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, retry_after, while_connected
+from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, while_connected
 from redraft.serve.sessions.hub import Hub
 
 #: Error code -> OpenAI's error type.
@@ -264,7 +264,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
 
 def refuse(refused: Refused, status: int) -> Response:
     """Return an error in OpenAI's format."""
-    return JSONResponse(_error(refused), status, retry_after(refused))
+    return JSONResponse(_error(refused), status, refused.headers)
 
 
 def _error(refused: Refused) -> dict[str, Any]:
