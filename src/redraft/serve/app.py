@@ -139,15 +139,12 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         MissingExtra: the fan-out needs a package that is not installed.
         OptionError: the file of API keys or the address of the fan-out is invalid.
     """
-    metrics = Metrics()
-    if service is None:
-        return Hub(None, Engines([], settings.languages), settings, metrics)
-    slots = -(-settings.slots // len(engines))
-    remote = is_remote(settings.model)
+    metrics, remote = Metrics(), is_remote(settings.model)
     most = 1 if remote and not settings.engines else DEFAULT_LANES  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
-        pool, costs = SlotPool(backends, open_slots(backends, slots)), LearnedCosts()
+        slots = open_slots(backends, -(-settings.slots // len(engines)))
+        pool, costs = SlotPool(backends, slots), LearnedCosts()
         load = Load(settings.busy, costs.curve)
         # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if remote else None
