@@ -113,7 +113,7 @@ class Running:
         done = threading.Event()
 
         def work() -> None:
-            for session in self.hub._sessions.values():
+            for session in self.hub.sessions.values():
                 self.hub.fanout.drop(session)
             if self.server._accepting is not None:
                 self.server._accepting.cancel()

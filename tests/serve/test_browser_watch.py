@@ -520,7 +520,7 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
     page.evaluate(KEEP_CELLS)
     play(page)
     wait_for_end(page)
-    spoken = server.hub.find(session_of(page)["name"]).transcript
+    spoken = server.hub.sessions[session_of(page)["name"]].transcript
     seen = page.evaluate("window.seen")
     for states in seen.values():
         for before, after in pairwise(states):

@@ -174,7 +174,7 @@ def test_live_readers_count_as_viewers() -> None:
             with server.socket(f"/v1/watch/{name}") as third:
                 assert third.hear()["code"] == "limit"
             assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
-        session = server.hub.find(name)
+        session = server.hub.sessions[name]
         eventually(lambda: (session.broadcast.readers, len(session.broadcast.viewers)) == (0, 0))
 
 
@@ -214,9 +214,9 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             server.engine.post(wait)
         opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)
         assert reached.wait(SECONDS)
-        eventually(lambda: hub._sessions)
+        eventually(lambda: hub.sessions)
         opening.cancel()
-        eventually(lambda: not hub._sessions)
+        eventually(lambda: not hub.sessions)
         go_on.set()
         # Two rounds: what it does about it is asked for in the first one.
         assert [server.engine.call(lambda: server.engine.scheduler.lanes).result(SECONDS) for _ in range(2)][-1] == 0
@@ -311,7 +311,7 @@ def test_failing_sweep(errors: pytest.LogCaptureFixture) -> None:
         server.call(partial(setattr, session, "_counts", {}))
         with server.socket() as other:
             token = other.start()["token"]
-        eventually(lambda: public_name(token) not in server.hub._sessions)
+        eventually(lambda: public_name(token) not in server.hub.sessions)
     assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
 
 

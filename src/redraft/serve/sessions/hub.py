@@ -65,7 +65,7 @@ class Hub:
         self.past = PastSessions(settings.transcript_seconds)
         self.rooms = Rooms(settings.rooms, _WAITING, self.past.in_room)
         #: By public name.
-        self._sessions: dict[str, LiveSession] = {}
+        self.sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
         #: Texts and chats.
@@ -73,9 +73,7 @@ class Hub:
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
         self.exports = asyncio.Semaphore(2)
         #: Other servers, and their sessions.
-        self.fanout = fanout_class(settings)(
-            settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name
-        )
+        self.fanout = fanout_class(settings)(self)
         #: Functions called about every second.
         self.swept = [
             self._look_at_engines,
@@ -83,12 +81,12 @@ class Hub:
             self.past.sweep,
             self.fanout.sweep,
         ]
-        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
+        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self.sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
 
     def _viewers(self) -> int:
-        return self.fanout.viewers + sum(each.broadcast.audience for each in self._sessions.values())
+        return self.fanout.viewers + sum(each.broadcast.audience for each in self.sessions.values())
 
     @cached_property
     def offer(self) -> Offer:
@@ -125,11 +123,11 @@ class Hub:
             Refused: there is no capacity, a later attempt to resume has come already, or the request asks for something
                 that is not allowed.
         """
-        while token and (known := self._sessions.get(public_name(token))):
+        while token and (known := self.sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
             moved = await self._moved(known, last)
-            if self._sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
+            if self.sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
                 continue
             # Connections are read at their own pace, so an older one's `start` may come after that of a newer one.
             if connection < known.connection:
@@ -141,7 +139,7 @@ class Hub:
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it
                 self.forget(known)
             else:
-                self._superseded(known)
+                self.superseded(known)
         self._admit(address)
         again, token = token is not None, token or new_token()
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
@@ -165,10 +163,10 @@ class Hub:
         return await self.fanout.moved(session)
 
     async def _begin(self, session: LiveSession) -> None:
-        if session.name in self._sessions:  # begun in another room while Redis was asked for this one
+        if session.name in self.sessions:  # begun in another room while Redis was asked for this one
             raise Refused("capacity", "the session has begun meanwhile: try again")
         # Registered immediately: other sessions are admitted while the engine is asked.
-        self._sessions[session.name] = session
+        self.sessions[session.name] = session
         try:
             session.spoken = await self.admission.spoken(session.begin)
             session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
@@ -181,11 +179,11 @@ class Hub:
 
     @property
     def _full(self) -> bool:
-        return len(self._sessions) >= self.settings.sessions
+        return len(self.sessions) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
         """Return the number of sessions of an address."""
-        return sum(each.address == address for each in self._sessions.values())
+        return sum(each.address == address for each in self.sessions.values())
 
     def _admit(self, address: str) -> None:
         settings = self.settings
@@ -200,16 +198,9 @@ class Hub:
             most = settings.sessions_per_address
             raise Refused("limit", f"all {most} sessions that one address may have are in use")
 
-    def find(self, name: str) -> LiveSession:
-        """Return the session with a public name.  Raises `Refused` if the session does not exist."""
-        found = self._sessions.get(name)
-        if found is None:
-            raise Refused("missing", "the session does not exist, or has expired")
-        return found
-
     def owned(self, token: str) -> LiveSession:
         """Return the session of a token.  Raises `Refused` if the session does not exist."""
-        found = self._sessions.get(public_name(token))
+        found = self.sessions.get(public_name(token))
         if found is None:
             raise Refused("missing", "no session has this token")
         return found
@@ -222,9 +213,11 @@ class Hub:
         Raises:
             Refused: it does not exist, or that is unknown.
         """
-        if name not in self._sessions and (found := await self.fanout.find(name)):
+        if name not in self.sessions and (elsewhere := await self.fanout.find(name)):
+            return elsewhere
+        if found := self.sessions.get(name) or self.past.find(name):
             return found
-        return self._sessions.get(name) or self.past.find(name) or self.find(name)
+        raise Refused("missing", "the session does not exist, or has expired")
 
     async def room_named(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
@@ -247,8 +240,8 @@ class Hub:
 
     def forget(self, session: LiveSession, *, keep: bool = True) -> None:
         """Forget a session, which closes it; with ``keep``, its captions can be read for a while."""
-        if self._sessions.get(session.name) is session:  # else its owner has begun it again
-            del self._sessions[session.name]
+        if self.sessions.get(session.name) is session:  # else its owner has begun it again
+            del self.sessions[session.name]
         session.forget()
         self.fanout.forget(session)
         session.release()
@@ -256,7 +249,7 @@ class Hub:
         if keep:
             self.past.keep(session.name, session.begin, session.broadcast)
 
-    def _superseded(self, session: LiveSession) -> None:
+    def superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
         self.fanout.drop(session)
         session.broadcast.replaced("another server has taken over this session")
@@ -265,7 +258,7 @@ class Hub:
     def _forget_ended(self, address: str) -> None:
         """Make room for a new session by forgetting sessions that have ended."""
         full = self._full
-        for session in list(self._sessions.values()):
+        for session in list(self.sessions.values()):
             ours = full or session.address == address
             if ours and session.done and session.broadcast.owner is None:
                 self.forget(session)
@@ -275,7 +268,7 @@ class Hub:
         """Forget sessions that nobody has resumed, for as long as the server runs."""
         while True:
             await asyncio.sleep(deadlines.LOOK)
-            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
+            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self.sessions.values()]
             for look in [*self.swept, *looks]:
                 try:
                     look()
@@ -285,7 +278,7 @@ class Hub:
     def _look_at_engines(self) -> None:
         for engine in self.engines.look():
             log.error("the model does not answer")
-            for session in self._sessions.values():
+            for session in self.sessions.values():
                 if session.engine is engine:
                     session.broadcast.send_to_owner(protocol.Error(code="engine", message=LATE))
 
@@ -306,14 +299,14 @@ class Hub:
     async def drain(self) -> None:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
         self.admission.draining = True
-        for session in self._sessions.values():
+        for session in self.sessions.values():
             if session.audio:
                 session.audio.finish()
         until = time.monotonic() + self.settings.drain_seconds
-        while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
+        while time.monotonic() < until and not all(session.quiet for session in self.sessions.values()):
             await asyncio.sleep(0.02)
-        log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
-        for session in self._sessions.values():
+        log.info("drained; closing %d session%s", len(self.sessions), "" if len(self.sessions) == 1 else "s")
+        for session in self.sessions.values():
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         self.fanout.drain()
