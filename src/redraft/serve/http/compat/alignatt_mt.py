@@ -141,26 +141,17 @@ def _with_piece(text: str, piece: str) -> str:
     return text + piece if text[-1:].isalnum() and _GOES_ON.match(piece) else joined(text, piece)
 
 
-class Mailbox:
-    """Updates that wait."""
+class Mailbox(asyncio.Queue[MtUpdate]):
+    """Updates that wait, of each utterance the newest."""
 
-    def __init__(self) -> None:
-        self._waiting = Newest[MtUpdate]()
-        self._changed = asyncio.Condition()
+    def _init(self, maxsize: int) -> None:
+        self._queue = Newest[MtUpdate]()
 
-    async def put(self, update: MtUpdate) -> None:
-        """Let an update wait; blocks while too many do."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING)
-            self._waiting.put(update, update.utterance_id, final=update.is_final)
-            self._changed.notify_all()
+    def _put(self, item: MtUpdate) -> None:
+        self._queue.put(item, item.utterance_id, final=item.is_final)
 
-    async def get(self) -> MtUpdate:
-        """Return the next update."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: bool(self._waiting))
-            self._changed.notify_all()
-            return self._waiting.take()
+    def _get(self) -> MtUpdate:
+        return self._queue.take()
 
 
 class Conversation:
@@ -356,7 +347,7 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
         begin = begin.model_copy(update={"options": {**begin.options, "context": 0}})
         session, _ = await hub.open(begin, owner, address, by_post=True)
     try:
-        conversation, mailbox = Conversation(hub, session, init.accepted_target_prefix.strip()), Mailbox()
+        conversation, mailbox = Conversation(hub, session, init.accepted_target_prefix.strip()), Mailbox(_MOST_WAITING)
         conversation.remember(init.history)
         started = {
             "type": "init_ok",
