@@ -56,9 +56,6 @@ _PLACES = {
     "API": ("/docs", "websocket and HTTP"),
 }
 
-#: What a server for viewers only has of these.
-_FOR_VIEWERS = ("Rooms",)
-
 
 def url(settings: ServeSettings, host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
@@ -77,7 +74,7 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
+    places = [(name, place) for name, place in _PLACES.items() if name == "Rooms" or not settings.viewers_only]
     places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
     for name, (path, about) in places:
         address = url(settings, host, port) + path
