@@ -126,7 +126,9 @@ class Hub:
         while token and (known := self.sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
-            moved = await self._moved(known, last)
+            await known.opened.wait()
+            moved = last is not None and (last != self.name or known.unproven)
+            moved = moved or await self.fanout.moved(known)
             if self.sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
                 continue
             # Connections are read at their own pace, so an older one's `start` may come after that of a newer one.
@@ -154,13 +156,6 @@ class Hub:
         self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
-
-    async def _moved(self, session: LiveSession, last: str | None) -> bool:
-        """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""
-        await session.opened.wait()
-        if last is not None and (last != self.name or session.unproven):
-            return True
-        return await self.fanout.moved(session)
 
     async def _begin(self, session: LiveSession) -> None:
         if session.name in self.sessions:  # begun in another room while Redis was asked for this one
