@@ -35,7 +35,6 @@ from redraft.protocol.messages import (
     FromServer,
     Hidden,
     Hide,
-    Language,
     Line,
     Listening,
     Message,
