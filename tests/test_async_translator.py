@@ -9,10 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
-from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
+from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update, deadlines
 from redraft.async_translator import Options
 from redraft.captions.events import Event
 from redraft.decoding.types import Rows, Score
@@ -247,6 +248,40 @@ def test_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scheduler, "step", lambda self: 1 // 0)
     with pytest.raises(Stopped):
         events_of(Slow(), growing())
+
+
+@pytest.mark.parametrize("ahead", [0, 4])
+def test_model_that_hangs(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sending and iterating raise; the block ends without the pass, and leaves the model to it."""
+    for name, seconds in (("LOOK", 0.02), ("PASS", 0.1), ("FIRST_PASS", 0.1), ("HUNG", 0.2)):
+        monkeypatch.setattr(deadlines, name, seconds)
+    go_on = threading.Event()
+    model = Slow(lambda: go_on.wait(60))
+
+    async def send_all(translator: AsyncTranslator) -> None:
+        for update in growing():
+            await translator.send(replace(update, utterance=str(update.seq)))
+
+    async def heard(translator: AsyncTranslator) -> None:
+        async with asyncio.timeout(20):
+            async with translator:
+                with pytest.raises(Stopped, match="the model does not answer"):
+                    await send_all(translator)
+                with pytest.raises(Stopped):
+                    await translator.send(Update("later", 0, "we saw"))
+                for _ in range(2):
+                    with pytest.raises(Stopped):
+                        await anext(aiter(translator))
+
+    try:
+        with opened(model) as translator:
+            asyncio.run(heard(AsyncTranslator(translator, ahead=ahead)))
+        assert model._slots and threads()
+    finally:
+        go_on.set()
+    for thread in [each for each in threading.enumerate() if each.name.startswith("redraft")]:
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 def test_misuse() -> None:

@@ -82,7 +82,8 @@ class AsyncTranslator:
         self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._entered = self._ended = self._over = False
-        self._crashed = False
+        #: Why the engine has stopped; empty while it works.
+        self._stopped = ""
 
     @classmethod
     def open(
@@ -139,9 +140,15 @@ class AsyncTranslator:
         for lane in self._lanes.values():
             scheduler.add(lane)
         loop = asyncio.get_running_loop()
-        engine.stopped.add_done_callback(lambda _: loop.call_soon_threadsafe(self._stopped))
+        engine.stopped.add_done_callback(lambda done: loop.call_soon_threadsafe(self._stop, done.result()))
         engine.start()
         self._engine = engine
+        self._look(engine)
+
+    def _look(self, engine: Engine) -> None:
+        engine.look()
+        if not self._over:
+            asyncio.get_running_loop().call_later(deadlines.LOOK, self._look, engine)
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
@@ -158,8 +165,10 @@ class AsyncTranslator:
 
     def _shut(self) -> None:
         if self._engine is not None:
-            self._engine.stop(deadlines.HUNG)
-        if self._translator is not None and not (self._engine and self._engine.running):  # a model that hangs is in use
+            self._engine.stop()
+        if self._translator is not None:
+            if self._engine is not None and self._engine.running:  # its model hangs
+                self._translator.abandon()
             self._translator.close()
 
     # Updates
@@ -192,7 +201,9 @@ class AsyncTranslator:
 
         Raises:
             InputError: it is not an `Update`, or the translator has ended.
+            Stopped: as for iterating.
         """
+        self._check_engine()
         if not isinstance(update, Update):
             raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
         if self._translator is None or self._engine is None or self._ended:
@@ -206,6 +217,7 @@ class AsyncTranslator:
         self._silence.stop()
         self._engine.submit([*self._lanes.values()], update)
         await self._pending.room()
+        self._check_engine()
         if not self._ahead:
             await asyncio.sleep(0)  # events are taken before the next update is sent
         if not self._ended:
@@ -228,13 +240,16 @@ class AsyncTranslator:
         """Yield captions and failures until everything is translated.
 
         Raises:
-            Stopped: the engine has crashed, as the log says.
+            Stopped: the engine has crashed, as the log says, or the model does not answer.
         """
         while (event := await self._events.get()) is not None:
             yield event
         self._events.put_nowait(None)  # so that iterating again ends too
-        if self._crashed:
-            raise Stopped("translation has stopped, see the log")
+        self._check_engine()
+
+    def _check_engine(self) -> None:
+        if self._stopped:
+            raise Stopped(self._stopped)
 
     def _answered(self, answer: Answer) -> None:
         if self._over:
@@ -253,10 +268,10 @@ class AsyncTranslator:
             self._over = True
             self._events.put_nowait(None)
 
-    def _stopped(self) -> None:
-        """End the stream, because the engine's thread has ended."""
+    def _stop(self, why: str) -> None:
+        """End the stream, because the engine has stopped."""
         if not self._over:
-            self._crashed = self._ended = self._over = True
+            self._stopped, self._ended, self._over = why, True, True
             self._silence.stop()
             self._pending.clear()
             self._events.put_nowait(None)

@@ -10,10 +10,11 @@ FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
 GOODBYE = 1.0
 #: A client is pinged this often; one that answers to nothing for twice as long is dropped.
 PING = 20.0
-#: A server must accept a connection.
-OPENED = 10.0
-#: A server must answer `start`, and a client waits for one that is away once the end was asked for.
-STARTED, LAST = 60.0, 3.0
+#: A server must accept a connection, and must answer `start`, for which it may wait for `COMMAND`, and for Redis. Pages
+#: have the same two (`serve/web/js/net/connection.js`).
+OPENED, STARTED = 10.0, 60.0
+#: A client waits for a server that is away once the end was asked for.
+LAST = 3.0
 
 # Sessions
 

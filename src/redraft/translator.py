@@ -216,6 +216,10 @@ class Translator:
             self._closing.close()
             self.slots = []
 
+    def abandon(self) -> None:
+        """Let `close` free nothing, because a pass that does not end uses the models."""
+        self._closing.pop_all()
+
     def __repr__(self) -> str:
         return f"<Translator: {self._name}, {self._languages}, {self.method.name}>"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import signal
 import subprocess
@@ -15,9 +16,15 @@ from websockets.sync.client import connect
 
 from redraft import deadlines
 from redraft.captions.events import Update
-from redraft.engine.engine import Engine, Engines
+from redraft.decoding.cost import CostCurve
+from redraft.engine.engine import Engine, Engines, Stopped
+from redraft.engine.scheduler import UNLIMITED
+from redraft.protocol import Begin, Wanted
+from redraft.protocol.codes import Refused
+from redraft.serve.http.compat.alignatt_mt import Conversation, MtUpdate
 from redraft.serve.metrics import Metrics
-from tests.serve.fakes import CachedModel, Rig
+from redraft.serve.sessions.hub import Hub
+from tests.serve.fakes import CURVE, CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
 
@@ -67,12 +74,37 @@ def test_looks_not_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rig.clock.now += 10 * deadlines.FIRST_PASS  # as after a machine was suspended
     assert engines.look() == [engine] and engines.late and engines.alive
     assert engines.look() == [] and engines.alive
-    assert engines.look() == [] and not engines.alive
     go_on.set()
     eventually(lambda: rig.scheduler.due == math.inf)
     engines.look()
     assert engines.alive and not engines.late
     engine.stop()
+
+
+def test_stops_before_its_thread(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """Whoever waits for an engine whose model hangs is told; its thread ends if the model answers after all."""
+    monkeypatch.setattr(deadlines, "HUNG", 3.0)
+    rig = Rig(CachedModel(1, broken=lambda _: not hold.wait()))
+    (lane,) = rig.lanes()
+    engine = Engine(rig.scheduler)
+    engine.start()
+    engine.submit([lane], Update("u", 1, "we saw", final=True))
+    eventually(lambda: rig.scheduler.due < math.inf and lane.running)
+    waiting = engine.call(lambda: 1)
+    rig.clock.now += 10 * deadlines.FIRST_PASS
+    for _ in range(2):
+        engine.look()
+    assert engine.alive and not engine.stopped.done() and not waiting.done()
+    engine.look()
+    assert not engine.alive and engine.running
+    assert "the model does not answer" in engine.stopped.result(0)
+    for call in (waiting, engine.call(lambda: 1)):
+        with pytest.raises(Stopped, match="does not answer"):
+            call.result(0)
+    engine.stop()  # without waiting for the thread
+    assert engine.running
+    hold.set()
+    eventually(lambda: not engine.running)
 
 
 def test_cost_sets_deadline() -> None:
@@ -82,6 +114,25 @@ def test_cost_sets_deadline() -> None:
         allowed = rig.scheduler.due - rig.clock()
         assert allowed >= deadlines.PASS and allowed >= deadlines.PASS_FACTOR * seconds
         assert allowed <= max(deadlines.PASS, deadlines.PASS_FACTOR * seconds)
+
+
+@pytest.mark.parametrize("curve", [CURVE, None])
+def test_unlimited_pass(curve: CostCurve | None) -> None:
+    """A pass in which prompts are read at once has the deadline of its cost too, unless the model is on a server."""
+    allowed = list[float]()
+
+    def watched(_: object) -> bool:
+        allowed.append(rig.scheduler.due - rig.clock())
+        return False
+
+    rig = Rig(CachedModel(1, broken=watched), budget=UNLIMITED)
+    rig.model.curve = lambda: curve  # type: ignore[method-assign]
+    (lane,) = rig.lanes(method="redraft")
+    for seq in range(20):
+        rig.scheduler.offer(lane, Update("u", seq, "we saw her duck"[: seq + 1]), 0.0)
+        rig.run()
+    longest = deadlines.FIRST_PASS
+    assert allowed[0] == longest and allowed[-1] == (longest if curve is None else deadlines.PASS)
 
 
 def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
@@ -109,6 +160,24 @@ def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event
             assert server.ask("/health").status == 503
         eventually(lambda: not server.loop.is_running())
         assert server.server.failed
+
+
+def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """A text, and an update through another service's protocol, are refused at once when the model is given up."""
+    for name, seconds in (("LOOK", 0.1), ("PASS", 1.0), ("FIRST_PASS", 1.0), ("HUNG", 2.0)):
+        monkeypatch.setattr(deadlines, name, seconds)
+
+    async def asked(hub: Hub) -> None:
+        session, _ = await hub.open(Begin(targets=("de",)), "", "there", by_post=True)
+        talk = Conversation(hub, session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
+        text = hub.requests.translate(Wanted(targets=("de",)), ["we saw"], "there")
+        work = asyncio.gather(talk, text, return_exceptions=True)
+        codes = [each.code for each in await asyncio.wait_for(work, SECONDS) if isinstance(each, Refused)]
+        assert codes == ["engine", "engine"]
+        assert not server.engine.asked
+
+    with running(CachedModel(1, broken=lambda _: not hold.wait())) as server:
+        asyncio.run_coroutine_threadsafe(asked(server.hub), server.loop).result(2 * SECONDS)
 
 
 def test_command_has_deadline(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from redraft import deadlines
 from redraft.captions.align import seam
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
@@ -128,6 +129,20 @@ for (const drops of [2, 0]) {
 return sent;
 """
 )
+#: Seconds that a page waits for two connections, one after the other: to open, for the first message, and for the next.
+WAITS = (
+    PAGE
+    + """
+const waits = [];
+globalThis.setTimeout = (_, milliseconds) => waits.push(milliseconds / 1000);
+for (let number = 0; number < 2; number++) {
+  new module.Connection("", { open() {}, message() {}, close() {} });
+  socket.onopen();
+  socket.onmessage({ data: JSON.stringify({ type: "started", heartbeat: 5 }) });
+}
+return waits;
+"""
+)
 #: Splits a text like the server, which refuses long ones.
 SENTENCES = """
 const asked = [];
@@ -176,6 +191,12 @@ WORDS = (
     *("วันนี้", "อากาศดี", "ເຮົາ", "ໄປຕະຫຼາດ", "မြန်မာ", "မြင့်", "ខ្ញុំ", "ផ្សារ"),
     *("🦆", "🇩🇪 ", "👍🏽", "ﷺ ", "\u200b", "①", "—", "𠀋", "\u3000"),
 )
+
+
+def test_waits_for_a_server(tmp_path: Path) -> None:
+    """They are those of the client in Python, also when a session is resumed."""
+    (waits,) = in_node(tmp_path, "net/connection", WAITS, [None])
+    assert waits == [deadlines.OPENED, deadlines.STARTED, 10] * 2
 
 
 def test_seam(tmp_path: Path) -> None:

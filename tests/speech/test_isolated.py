@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,10 @@ from redraft.captions.formats.read import Item
 from redraft.errors import InputError, ModelError, OptionError
 from redraft.speech import worker
 from redraft.speech.audio import Samples
-from redraft.speech.process import IsolatedRecogniser, isolated
+from redraft.speech.process import IsolatedRecogniser, RecogniserProcess, isolated
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter
+from redraft.speech.worker import Progress
 from tests.serve.hearing import SENTENCE, command
 from tests.speech.recognisers import Scripted, silence
 
@@ -120,6 +123,21 @@ def test_process_that_does_not_begin(monkeypatch: pytest.MonkeyPatch, line: str)
     with pytest.raises(ModelError, match="status 3" if not line else "SIGKILL"):
         IsolatedRecogniser([sys.executable, "-c", more])
     assert threading.active_count() == threads
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no process groups")
+def test_process_that_starts_another() -> None:
+    """If it hangs, both are killed: the second one has the same pipes, which would be waited for."""
+    hangs = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(40)'])"
+
+    async def work() -> list[Progress]:
+        process = RecogniserProcess([sys.executable, "-c", f"{hangs}; time.sleep(40)"], opens=2)
+        async with asyncio.timeout(30), aclosing(process.progress()) as messages:
+            return [each async for each in messages]
+
+    again, over = asyncio.run(work())
+    assert isinstance(again.item, Failure) and "it was started again" in again.item.message
+    assert isinstance(over.item, Failure) and "twice within" in over.item.message
 
 
 def test_ctrl_c_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

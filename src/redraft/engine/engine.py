@@ -32,15 +32,17 @@ LATE = "the model does not answer at the moment: if it does not recover, the ser
 
 
 class Stopped(RedraftError):
-    """The engine's thread has ended."""
+    """The engine has stopped: its thread has ended, or its model hangs."""
 
 
 class Engine:
     """Runs a scheduler on a thread.
 
     Attributes:
-        stopped: is done when the thread has ended, after `stop` or a crash.
-        late: how many times in a row `Engines.look` has found it later than `Scheduler.due`.
+        stopped: is done when the engine has stopped, after `stop`, a crash, or because its model hangs; the result is
+            why, in a sentence.
+        late: how many times in a row `look` has found it later than `Scheduler.due`.
+        asked: answers that are waited for where `look` is called, which fails them once the engine has stopped.
 
     Args:
         scheduler: the scheduler; after `start`, only the engine's thread may use it.
@@ -51,8 +53,9 @@ class Engine:
         self.scheduler, self._answered, self.late = scheduler, answered, 0
         #: Functions to call between two rounds, with the futures for their results; None ends the thread.
         self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._closing, self._closed = threading.Lock(), False
-        self.stopped: Future[None] = Future()
+        self._closing = threading.Lock()
+        self.stopped: Future[str] = Future()
+        self.asked: set[asyncio.Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
     def start(self) -> None:
@@ -61,18 +64,33 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is running, and its model answers: false before `start`, after `stop` and a crash."""
-        return self.running and self.late * deadlines.LOOK < deadlines.HUNG
+        """Whether it works: false before `start`, and once it has `stopped`."""
+        return self.running and not self.stopped.done()
 
     @property
     def running(self) -> bool:
         """Whether the thread is running, even if its model hangs."""
         return self._thread.is_alive()
 
-    def stop(self, wait: float | None = None) -> None:
-        """End the thread after the current round, and join it, at most for ``wait`` seconds."""
+    def stop(self, wait: float = deadlines.HUNG) -> None:
+        """End the thread after the current round, and join it, at most for ``wait`` seconds, unless its model hangs."""
         self._inbox.put(None)
-        self._thread.join(wait)
+        self._thread.join(0 if self.stopped.done() else wait)
+        self._close()
+
+    def look(self) -> bool:
+        """Look whether the model answers, every `deadlines.LOOK` seconds; return whether it is late since now.
+
+        Looks are counted, not time: after a machine was suspended, nothing is late.  After `deadlines.HUNG` seconds of
+        them, the engine stops, and leaves its thread behind: nothing can end a pass.
+        """
+        self.late = self.late + 1 if self.scheduler.clock() > self.scheduler.due else 0
+        if self.late * deadlines.LOOK >= deadlines.HUNG:
+            self._close("translation has stopped: the model does not answer")
+        for answer in self.asked if self.stopped.done() else ():
+            if not answer.done():
+                answer.set_exception(Stopped(self.stopped.result()))
+        return self.late == 1
 
     def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
         """Give an update to the lanes that are to translate it.
@@ -96,20 +114,21 @@ class Engine:
 
         def answer_to(answer: Answer) -> None:
             self._answered(answer)
-            loop.call_soon_threadsafe(receive, answer)
+            with suppress(RuntimeError):  # a pass has outlasted the loop
+                loop.call_soon_threadsafe(receive, answer)
 
         return answer_to
 
     def call(self, work: Callable[[], T]) -> Future[T]:
         """Call ``work`` on the thread between two rounds; the future has its result or exception.
 
-        If the thread has ended, or ends first, the future raises `Stopped`.  Cancelling the future in time prevents the
-        call.
+        If the engine has stopped, or stops first, the future raises `Stopped`.  Cancelling the future in time prevents
+        the call.
         """
         done: Future[T] = Future()
         with self._closing:
-            if self._closed:
-                done.set_exception(Stopped("the engine has stopped"))
+            if self.stopped.done():
+                done.set_exception(Stopped(self.stopped.result()))
             else:
                 self._inbox.put((work, done))
         return done
@@ -117,7 +136,8 @@ class Engine:
     async def ask(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``, called as by `call`.  Raises `Unavailable` if it does not come in time."""
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(self.call(work)), deadlines.COMMAND)
+            async with asyncio.timeout(deadlines.COMMAND):
+                return await asyncio.wrap_future(self.call(work))
         except TimeoutError:
             raise Unavailable(LATE) from None
 
@@ -142,6 +162,7 @@ class Engine:
                 self.scheduler.step()
         except BaseException:
             log.critical("the engine has stopped", exc_info=True)
+            self._close("translation has stopped, see the log")
         finally:
             self._close()
 
@@ -165,16 +186,18 @@ class Engine:
                     done.set_exception(error)
             block = False
 
-    def _close(self) -> None:
+    def _close(self, why: str = "the engine has stopped") -> None:
         """Accept no more commands, and fail those that are left."""
         with self._closing:
-            self._closed = True
+            if self.stopped.done():
+                return
+            self.stopped.set_result(why)
         with suppress(queue.Empty):
             while True:
                 command = self._inbox.get_nowait()
                 if command is not None and command[1].set_running_or_notify_cancel():
-                    command[1].set_exception(Stopped("the engine has stopped"))
-        self.stopped.set_result(None)
+                    command[1].set_exception(Stopped(why))
+        self._inbox.put(None)  # for a pass that ends after all
 
 
 def _log(done: Future[Any]) -> None:
@@ -198,7 +221,7 @@ class Engines:
             engine.start()
 
     def stop(self) -> None:
-        """End all threads after their current rounds, and join those that do not hang."""
+        """Stop all engines after their current rounds, and do not wait for those that may hang."""
         for engine in self.all:
             engine.stop(0 if engine.late else deadlines.PASS)
 
@@ -208,13 +231,8 @@ class Engines:
         return any(engine.running for engine in self.all)
 
     def look(self) -> list[Engine]:
-        """Look whether models answer, every `deadlines.LOOK` seconds; return the engines whose model is late since now.
-
-        Looks are counted, not time: after a machine was suspended, nothing is late.
-        """
-        for engine in self.all:
-            engine.late = engine.late + 1 if engine.scheduler.clock() > engine.scheduler.due else 0
-        return [engine for engine in self.all if engine.late == 1]
+        """Look at all engines (`Engine.look`); return those whose model is late since now."""
+        return [engine for engine in self.all if engine.look()]
 
     @property
     def alive(self) -> bool:

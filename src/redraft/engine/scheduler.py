@@ -407,7 +407,7 @@ class Scheduler:
 
     def _scored(self, backend: Backend, parts: Sequence[Part]) -> Sequence[Rows]:
         """Run a pass, with a deadline from its cost; the client of a remote server has deadlines of its own."""
-        curve = None if self._given == UNLIMITED else self._costs.curve()
+        curve = self._costs.curve() if self._given != UNLIMITED or backend.curve() else None
         cost = deadlines.FIRST_PASS / deadlines.PASS_FACTOR if curve is None else curve(sum(part.new for part in parts))
         self.expect(cost)
         return backend.score([(part.slot.numbers[part.score.model], part.score) for part in parts])

@@ -24,13 +24,13 @@ from redraft.captions.words import has_words
 from redraft.decoding.method import COMMON
 from redraft.decoding.types import Asking, Prompt
 from redraft.engine.chat import Answered, Chat
-from redraft.engine.engine import Engine, Engines
+from redraft.engine.engine import Engine, Engines, Stopped
 from redraft.engine.once import Failed, Once, Task
 from redraft.engine.work import Ids, Wish
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.admission import STOPPED, Admission, refused_option
+from redraft.serve.admission import Admission, refused_option
 
 T = TypeVar("T")
 #: Translates a sentence in a state; returns the translation, or a failure, and the next state.
@@ -66,7 +66,6 @@ class Requests:
     def __init__(self, admission: Admission, engines: Engines, most_per_address: int) -> None:
         self._admission, self._engines, self._most_per_address = admission, engines, most_per_address
         self._by_address: Counter[str] = Counter()
-        self._asked: set[asyncio.Future[Any]] = set()
 
     async def translate(
         self, wanted: Wanted, texts: Sequence[str], address: str, *, lines: bool = True, marks: bool = True
@@ -149,26 +148,22 @@ class Requests:
             loop.call_soon_threadsafe(answered, result)
 
         request = Once(make, done, grown)
-        self._asked.add(answer)
+        engine.asked.add(answer)
         engine.post(lambda: engine.scheduler.ask(request))
         try:
             await asyncio.wait({answer}, timeout=deadlines.TURN)
             if not answer.done() and not request.begun:
                 raise Refused("capacity", f"the server is busy: no turn came within {deadlines.TURN:g} seconds")
             result = await answer
+        except Stopped as error:
+            raise refused_option(error) from None
         finally:
-            self._asked.discard(answer)
+            engine.asked.discard(answer)
             if not answer.done() or answer.cancelled():
                 engine.post(lambda: engine.scheduler.drop(request))
         if isinstance(result, Exception):
             raise Refused("translation", str(result)) if isinstance(result, Failed) else refused_option(result)
         return result
-
-    def sweep(self) -> None:
-        """Fail all requests if an engine has stopped."""
-        for asked in () if self._engines.alive else self._asked:
-            if not asked.done():
-                asked.set_exception(Refused("engine", STOPPED))
 
 
 async def _text(ask: _Ask, translation: Translation, sentences: Sequence[tuple[str, str]]) -> Translated:

@@ -45,7 +45,8 @@ _HARD_LIMIT = 4
 _QUEUE, _NOT_ACCEPTED = 1024, 1.0
 #: Maximum bytes of a request's head: every header takes 3 microseconds, and can be four bytes long.
 _MOST_HEAD = 2 * MOST_QUERY
-#: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
+#: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers, or
+#: answers no probe, to close those of devices that have gone in the middle of a request or of a transcript.
 _USER_TIMEOUT = 30_000
 #: Seconds within which a client must have agreed on TLS.
 _HANDSHAKE = 10.0
@@ -244,6 +245,8 @@ def listen(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, option, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _USER_TIMEOUT // 1000)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         made.bind(address)
         made.listen(_QUEUE)
     except OSError as error:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import queue
+import signal
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -117,8 +119,11 @@ class RecogniserProcess:
 
     def _kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            with suppress(OSError):  # it has just ended
+                if os.name != "posix":
+                    self._process.kill()
+                else:  # with what it has started, which may have its pipes: `Process.wait` waits until they are closed
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
     async def progress(self) -> AsyncGenerator[Progress, None]:
         """Yield messages until everything is recognised; closing the generator kills the process.
@@ -234,11 +239,11 @@ class RecogniserProcess:
 
     async def _status(self, process: Process) -> int:
         """Return the exit status after the last message; a process that has more to do than to end is killed."""
-        try:
-            return await asyncio.wait_for(process.wait(), deadlines.PROCESS_ENDS)
-        except TimeoutError:
-            self._kill()
-            return await process.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(deadlines.PROCESS_ENDS):
+                return await process.wait()
+        self._kill()
+        return await process.wait()
 
     async def _write(self, process: Process) -> None:
         """Send the audio as fast as it is read; an error means that the process has ended, as its reader notices."""

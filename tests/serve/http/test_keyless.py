@@ -56,6 +56,24 @@ def test_qr_code_in_a_thread(server: Running, monkeypatch: pytest.MonkeyPatch) -
         assert {each.result(SECONDS).status for each in asked} == {200}
 
 
+def test_one_qr_code_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hall that opens a page at the same moment gets one code, which counts once."""
+    made = list[str]()
+
+    def make(link: str) -> bytes:
+        made.append(link)
+        return b"<svg/>"
+
+    async def work() -> None:
+        codes = QrCodes()
+        found = await asyncio.gather(*(codes.code(link(number % 2), "hall") for number in range(100)))
+        assert found == [b"<svg/>"] * 100
+
+    monkeypatch.setattr(qr, "_made", make)
+    asyncio.run(work())
+    assert made == [link(0), link(1)]
+
+
 def test_qr_code_rates() -> None:
     async def ask(codes: QrCodes, numbers: range, addresses: int) -> list[str]:
         found = []

@@ -42,16 +42,16 @@ class QrCodes:
         Raises:
             Refused: it is not a viewer's link, or too many codes have been asked for.
         """
-        if link not in self._kept:
-            _check(link)
-            if wait := self._rates.take(address) or self._rate.take():
-                raise Refused("limit", f"too many QR codes in a short time: try again in {wait:.1f} seconds")
-            async with self._turn:
+        _check(link)
+        async with self._turn:
+            if link not in self._kept:
+                if wait := self._rates.take(address) or self._rate.take():
+                    raise Refused("limit", f"too many QR codes in a short time: try again in {wait:.1f} seconds")
                 self._kept[link] = await asyncio.to_thread(_made, link)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(link)
-        return self._kept[link]
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(link)
+            return self._kept[link]
 
 
 def _check(link: str) -> None:

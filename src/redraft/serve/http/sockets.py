@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -21,6 +21,8 @@ from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox, close_reason
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -107,11 +109,7 @@ async def _view(websocket: WebSocket, enter: Callable[[Outbox], Awaitable[Callab
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """Start or resume the session that the first message asks for.  Raises `Refused` if the request is refused."""
-    try:
-        frame = await asyncio.wait_for(next_frame(websocket), deadlines.FIRST_MESSAGE)
-    except TimeoutError:
-        raise Refused("protocol", f"`start` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
-    start = _parse(frame, hub.settings.message_bytes)
+    start = _parse(await first_message(next_frame(websocket), "start"), hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
@@ -121,6 +119,15 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     owner = hub.admission.owner(start.key or bearer(websocket))
     address = address_of(websocket)
     return await hub.open(start, owner, address, start.token, connection=start.connection, last=start.server)
+
+
+async def first_message(message: Awaitable[T], name: str) -> T:
+    """Return the first message of a client.  Raises `Refused`, with its ``name``, if it does not come in time."""
+    try:
+        async with asyncio.timeout(deadlines.FIRST_MESSAGE):
+            return await message
+    except TimeoutError:
+        raise Refused("protocol", f"`{name}` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
 
 
 async def next_frame(websocket: WebSocket) -> str | bytes:
@@ -185,7 +192,8 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
         outbox.close(1013, "messages were not read in time")
     if outbox.closing:
         with suppress(TimeoutError):
-            await asyncio.wait_for(websocket.close(*outbox.closing), deadlines.GOODBYE)
+            async with asyncio.timeout(deadlines.GOODBYE):
+                await websocket.close(*outbox.closing)
 
 
 def _alive() -> protocol.Frame:

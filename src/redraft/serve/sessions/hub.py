@@ -75,12 +75,7 @@ class Hub:
         #: Other servers, and their sessions.
         self.fanout = fanout_class(settings)(self)
         #: Functions called about every second.
-        self.swept = [
-            self._look_at_engines,
-            self.requests.sweep,
-            self.past.sweep,
-            self.fanout.sweep,
-        ]
+        self.swept = [self._look_at_engines, self.past.sweep, self.fanout.sweep]
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self.sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)

@@ -297,7 +297,8 @@ def test_session_that_is_given_up() -> None:
     with running(model, **SETTINGS) as server, session(server) as socket:
         socket.say("update", **update(WORDS[:2]))
         eventually(lambda: any(each.pending for each in server.hub.sessions.values()))
-        server.call(lambda: [each.fail("draining", "") for each in server.hub.sessions.values()])
+        (talk,) = server.hub.sessions.values()
+        server.call(lambda: talk.fail("draining", ""))
         found = socket.hear()
         held.set()
         assert (found["type"], found["code"]) == ("error", "processing_failed")

@@ -98,7 +98,8 @@ async def _address(process: asyncio.subprocess.Process, log: Path) -> str:
 async def _end(process: asyncio.subprocess.Process) -> None:
     process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), _END)
+        async with asyncio.timeout(_END):
+            await process.wait()
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -209,7 +209,8 @@ async def _speak(client: Client, script: Script, over: asyncio.Event) -> None:
     begun = time.monotonic()
     for second, update in script.spoken():
         with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), max(0.0, begun + second - time.monotonic()))
+            async with asyncio.timeout(begun + second - time.monotonic()):
+                await over.wait()
         if over.is_set():
             break
         await client.send(update)

@@ -36,13 +36,14 @@ from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
 from redraft.captions.words import WORD, has_words, joined
 from redraft.decoding.methods.ssbd import KEEPS_ALL
+from redraft.engine.engine import Stopped
 from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import Rate
-from redraft.serve.admission import STOPPED
+from redraft.serve.admission import STOPPED, refused_option
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
-from redraft.serve.http.sockets import next_frame, until_one_ends
+from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 
@@ -215,13 +216,18 @@ class Conversation:
             room = self._session.begin.room
             raise Refused("replaced", f"another session has taken over room {room!r}", "room")
         self._sent, self._answer = (update.utterance, update.seq), asyncio.get_running_loop().create_future()
-        self._session.check_room()
-        self._session.accept(update)
+        self._engine.asked.add(self._answer)
         try:
+            self._session.check_room()
+            self._session.accept(update)
             async with asyncio.timeout(deadlines.TRANSLATION):
                 answer = await self._answer
         except TimeoutError:
             raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
+        except Stopped as error:
+            raise refused_option(error) from None
+        finally:
+            self._engine.asked.discard(self._answer)
         if answer is None:
             self._hub.admission.check_working()
             raise Refused("replaced", CODES["replaced"].means)
@@ -332,10 +338,7 @@ def alignatt_mt(hub: Hub) -> list[BaseRoute]:
 async def _served(websocket: WebSocket, hub: Hub) -> None:
     """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
     owner = hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
-    try:
-        init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), deadlines.FIRST_MESSAGE))
-    except TimeoutError:
-        raise Refused("protocol", f"`init` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
+    init = Init.checked(await first_message(_next_message(websocket, hub), "init"))
     room, address = websocket.query_params.get("room"), address_of(websocket)
 
     begin = _begin(hub, init, room)

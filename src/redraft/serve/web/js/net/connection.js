@@ -1,9 +1,12 @@
 // A websocket that is either alive or closed.  A network that swallows packets closes nothing, so a connection that does
 // not open in time, or on which the server has been silent for two of its heartbeats, counts as closed.
 
-/** Milliseconds within which a connection must open, and within which the first message of a server must come. */
-const OPENING = 10_000;
-const FIRST = 60_000;
+/**
+ * Milliseconds within which a connection must open, and within which the first message of a server must come, as in
+ * deadlines.py.  A busy server may need all of the second for a session that is resumed, too.
+ */
+const OPENED = 10_000;
+const STARTED = 60_000;
 /** Heartbeats of the server without any message after which a connection is lost. */
 const MISSED = 2;
 /** Milliseconds between two heartbeats; null until a server has said it. */
@@ -40,15 +43,15 @@ export class Connection {
   constructor(url, { open, message, close }) {
     this.#closed = close;
     this.#socket = new WebSocket(url);
-    this.#expect(OPENING);
+    this.#expect(OPENED);
     this.#socket.onopen = () => {
-      this.#expect(heartbeat ? OPENING : FIRST);
+      this.#expect(STARTED);
       open();
     };
     this.#socket.onmessage = ({ data }) => {
       const found = JSON.parse(data);
       heartbeat = found.heartbeat ? 1000 * found.heartbeat : heartbeat;
-      this.#expect(heartbeat ? MISSED * heartbeat : FIRST);
+      this.#expect(heartbeat ? MISSED * heartbeat : STARTED);
       message(found);
     };
     this.#socket.onclose = () => this.#end();
