@@ -417,14 +417,11 @@ class LiveSession:
         else:  # to viewers it says nothing, and its caption may be hidden or held back
             self.broadcast.send_to_owner(error)
 
-    def send_stats(self) -> None:
-        """Send statistics if they are due."""
-        if self._counts.due():
-            self._publish_stats()
-
-    def _publish_stats(self) -> None:
-        able = self.engine.scheduler.able() if self.engine else ""
-        self.broadcast.send(self._counts.message(self.lanes, able).frame, "stats")
+    def send_stats(self, *, last: bool = False) -> None:
+        """Send statistics if they are due, or the last ones."""
+        if last or self._counts.due():
+            able = self.engine.scheduler.able() if self.engine else ""
+            self.broadcast.send(self._counts.message(self.lanes, able).frame, "stats")
 
     @property
     def done(self) -> bool:
@@ -449,7 +446,7 @@ class LiveSession:
         if self.done and not self.transcript.closed:
             self.transcript.close()
             self.release()
-            self._publish_stats()
+            self.send_stats(last=True)
             self.check_file()
             self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
