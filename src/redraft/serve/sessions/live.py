@@ -75,7 +75,7 @@ class LiveSession:
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
         rate: limits what comes by POST.
-        heard: also called with each answer to its updates, and with None when no more will come.
+        heard: also called with each answer to its updates.
         unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
             all captions that the client restores may have arrived.
     """
@@ -100,7 +100,7 @@ class LiveSession:
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
     rate: Rate = field(init=False)
-    heard: Callable[[Answer | None], object] | None = None
+    heard: Callable[[Answer], object] | None = None
     unproven: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
@@ -476,8 +476,6 @@ class LiveSession:
         if self.audio:
             self.audio.close()
         self.pending.clear()
-        if self.heard:
-            self.heard(None)
 
     def check_file(self) -> None:
         """Tell the owner, once, that captions are not being written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from redraft import deadlines
 from redraft.serve.access import new_key
 from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
 from tests.serve.fakes import CachedModel
-from tests.serve.servers import SECONDS, Running, Socket, running
+from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually
 
 WORDS = "we saw her duck under the table and left house before it rained".split()
@@ -288,22 +287,6 @@ def test_failed_pass() -> None:
         assert (failed["code"], failed["seq"]) == ("processing_failed", 8)
         found = ask(socket, WORDS[:4])
         assert found["committed_text"] == before["committed_text"] + found["committed_delta"]
-
-
-def test_session_that_is_given_up() -> None:
-    """Whoever waits for an answer that will not come is told at once."""
-    held = threading.Event()
-    model = CachedModel(broken=lambda _: held.wait(SECONDS) and False)
-    with running(model, **SETTINGS) as server, session(server) as socket:
-        socket.say("update", **update(WORDS[:2]))
-        eventually(lambda: any(each.pending for each in server.hub.sessions.values()))
-        (talk,) = server.hub.sessions.values()
-        server.call(lambda: talk.fail("draining", ""))
-        found = socket.hear()
-        held.set()
-        assert (found["type"], found["code"]) == ("error", "processing_failed")
-        with pytest.raises(ConnectionClosed):
-            socket.hear()
 
 
 def test_full_server() -> None:

@@ -39,7 +39,7 @@ from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.engine.engine import Stopped
 from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
-from redraft.protocol.codes import CODES, Refused
+from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
 from redraft.serve.admission import STOPPED, refused_option
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
@@ -170,9 +170,9 @@ class Conversation:
             raise Refused("engine", STOPPED)
         self._hub, self._session, self._engine, (self._lane,) = hub, session, engine, session.lanes.values()
         session.heard = self._heard
-        #: Utterance and seq of the update that was sent last, and its answer; None if none will come.
+        #: Utterance and seq of the update that was sent last, and its captions and failures.
         self._sent = "", 0
-        self._answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[list[Event]]
         #: What was committed of the open utterance, and what was shown of its texts that are not committed.
         self._committed = prefix
         self._waiting: list[tuple[str, str]] = []
@@ -205,10 +205,10 @@ class Conversation:
 
         self._engine.post(work)
 
-    def _heard(self, answer: Answer | None) -> None:
-        sent = answer is None or ((answer.update.utterance, answer.update.seq) == self._sent and not answer.rest)
+    def _heard(self, answer: Answer) -> None:
+        sent = (answer.update.utterance, answer.update.seq) == self._sent and not answer.rest
         if sent and not self._answer.done():
-            self._answer.set_result(answer)
+            self._answer.set_result(answer.events)
 
     async def _ask(self, update: Update) -> list[Event]:
         """Return captions and failures of an update.  Raises `Refused` if it is not accepted or not answered."""
@@ -221,17 +221,13 @@ class Conversation:
             self._session.check_room()
             self._session.accept(update)
             async with asyncio.timeout(deadlines.TRANSLATION):
-                answer = await self._answer
+                return await self._answer
         except TimeoutError:
             raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
         except Stopped as error:
             raise refused_option(error) from None
         finally:
             self._engine.asked.discard(self._answer)
-        if answer is None:
-            self._hub.admission.check_working()
-            raise Refused("replaced", CODES["replaced"].means)
-        return answer.events
 
     async def answer(self, update: MtUpdate) -> dict[str, Any]:
         """Return the answer to an update.  Raises `Refused` if it cannot be translated."""
