@@ -10,12 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import ROOT, Rows, Score
+from redraft.decoding.types import ROOT, Rows, Score, top_k
 
 END = 0
 
@@ -27,7 +27,7 @@ class RandomModel:
     protocol; ``requests`` keeps what was asked.
     """
 
-    capabilities = Capabilities(trees=True, prompt_rows=True, batches=True)
+    capabilities = frozenset({Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES})
     context_length = 512
     end_tokens = frozenset({END})
     pad_token = 1
@@ -100,7 +100,7 @@ def _drawn(size: int, ids: tuple[int, ...]) -> np.ndarray:
 
 def distribution(rows: Rows, node: int) -> list[float]:
     """(vocabulary,) probabilities after a node."""
-    return [math.exp(log) for _token, log in sorted(rows.top_k(node, 1 << 20))]
+    return [math.exp(log) for _token, log in sorted(top_k(rows, node, 1 << 20))]
 
 
 def greedy(

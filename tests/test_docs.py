@@ -23,7 +23,8 @@ from redraft.captions.formats.write import JsonlWriter, SubtitleWriter
 from redraft.cli.main import cli
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.methods import Method, Setup, all_methods, get_method, registry
+from redraft.decoding.method import Method, Setup
+from redraft.decoding.methods import all_methods, get_method, registry
 from redraft.translator import Translator
 from tests.fakes import RandomModel, greedy
 from tools import build_docs

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends import machine
 from redraft.backends.load import open_model
 from redraft.cli import main
 from redraft.errors import ModelError
@@ -36,8 +35,6 @@ def test_cache_folder_follows_environment(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("homeless")
 def test_without_home_nothing_is_kept() -> None:
     assert home() is None and cache_folder({}) is None
-    machine.keep_cached("results.json", "key", 1)
-    assert machine.cached("results.json") == {}
     assert chosen_model() is None and default_model() == "demo"
 
 

@@ -169,7 +169,7 @@ MANY: dict[str, Callable[[int], object]] = {
     "written as JSON": lambda count: write(JsonlWriter(Nowhere()), count),
     "subtitles": lambda count: write(subtitles(), count),
     "subtitles, reading": lambda count: write(RowsWriter(subtitles(), 37), count),
-    "live, to a file": lambda count: write(LiveWriter(["de"], Console(file=Nowhere(), force_terminal=False)), count),
+    "live": lambda count: write(LiveWriter(["de"], Console(file=Nowhere(), force_terminal=True)), count),
 }
 
 

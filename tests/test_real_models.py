@@ -12,7 +12,7 @@ from redraft import Caption, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score, top_k
 from redraft.engine.chat import chat_of
 from redraft.engine.once import Task
 from redraft.engine.work import Ids
@@ -68,7 +68,7 @@ def test_window(base: LlamaCpp) -> None:
     for length in (590, 40):  # within the window of what is cached, and before it
         fresh = base.open_slot()
         (rolled_back,) = base.score([(used, Score(ids[:length]))])
-        token, log = rolled_back.top_k(ROOT, 1)[0]
+        token, log = top_k(rolled_back, ROOT, 1)[0]
         base.score([(fresh, Score(ids[: length - 1]))])
         (plain,) = base.score([(fresh, Score(ids[:length]))])
         assert plain.argmax(ROOT) == token

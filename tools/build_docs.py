@@ -29,8 +29,8 @@ from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
 from redraft.cli.shared.forms import OTHERS, other_format
 from redraft.cli.shared.options import INPUTS, SERVER_INPUT
-from redraft.decoding.method import COMMON
-from redraft.decoding.methods import Choice, Method, Option, all_methods, get_method
+from redraft.decoding.method import COMMON, Choice, Method, Option
+from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.methods.redraft import AGREEMENT
 from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import tag_of
@@ -389,7 +389,7 @@ def methods_page() -> str:
         parts.append(f"## {method.name}\n\n{method.summary[0].upper()}{method.summary[1:]}.\n")
         facts = list(_shared(method, seen))
         if method.needs:
-            facts.insert(0, f"- Needs: {', '.join(sorted(map(str, method.needs)))}")
+            facts.insert(0, f"- Needs: {', '.join(sorted(each.value for each in method.needs))}")
         if facts:
             parts.append("\n".join(facts) + "\n")
         if new := [row for row in map(_option_row, method.options) if row not in seen]:

@@ -146,16 +146,29 @@ class Generator:
             end_tokens=target.end_tokens,
             limit=limit,
         )
-        stream = _Stream(len(ids), target.token_bytes, show, begins=bool(asked.encoder))
+        characters, text, count = codecs.getincrementaldecoder("utf-8")("replace"), "", 0
 
-        def watch(asked: Sequence[tuple[int, Score]], seconds: float) -> None:
-            stream.follow(asked)
+        def write(output: Sequence[int], *, end: bool = False) -> None:
+            """Add what an output has more than the last one, in whole characters."""
+            nonlocal text, count
+            new = characters.decode(b"".join(map(target.token_bytes, output[count:])), end)
+            count = len(output)
+            if asked.encoder and not text:  # it begins a text, so it has no space before it
+                new = new.removeprefix(" ")
+            text += new
+            if new and show:
+                show(new)
+
+        def watch(scores: Sequence[tuple[int, Score]], seconds: float) -> None:
+            for _lane, score in scores:
+                if score.model == TARGET:
+                    write(score.prefix[len(ids) :])
             if self._watch:
-                self._watch(asked, seconds)
+                self._watch(scores, seconds)
 
         (output,) = run_together([Decoding(asking, self._slots[0])], self.backends, watch)
-        stream.add(output.tokens, end=True)
-        return Generated(stream.text, ids, output)
+        write(output.tokens, end=True)
+        return Generated(text, ids, output)
 
     def _prompt(self, prompt: str) -> Prompt:
         """Return the ids of a prompt; control tokens in the user's text are text."""
@@ -177,31 +190,3 @@ class Generator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Stream:
-    """The text of an output that grows, in whole characters; one that begins a text has no space before it."""
-
-    def __init__(
-        self, prompt: int, token_bytes: Callable[[int], bytes], show: Callable[[str], object] | None, *, begins: bool
-    ) -> None:
-        self._prompt, self._token_bytes, self._show, self._begins = prompt, token_bytes, show, begins
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._count, self.text = 0, ""
-
-    def follow(self, asked: Sequence[tuple[int, Score]]) -> None:
-        """Add the output that a request for scores has behind the prompt."""
-        for _lane, score in asked:
-            if score.model == TARGET:
-                self.add(score.prefix[self._prompt :])
-
-    def add(self, output: Sequence[int], *, end: bool = False) -> None:
-        """Add what an output has more than the last one."""
-        new = b"".join(map(self._token_bytes, output[self._count :]))
-        self._count = len(output)
-        text = self._decoder.decode(new, end)
-        if self._begins and not self.text:
-            text = text.removeprefix(" ")
-        self.text += text
-        if text and self._show:
-            self._show(text)

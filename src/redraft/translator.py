@@ -31,11 +31,12 @@ from redraft.captions.state import START, State
 from redraft.captions.style import Style
 from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
+from redraft.decoding.search import MOST
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
@@ -243,7 +244,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
         target.pad_token,
         final_mark(target.metadata),
         line_breaks(target),
-        target.capabilities.hypotheses,
+        MOST if Capability.HYPOTHESES in target.capabilities else 0,
     )
 
 
@@ -263,7 +264,7 @@ def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
     if isinstance(backend, MakesPrompts) or style.prompt is not None:
         return ()
     template = TEMPLATES[style.template] if style.template else choose_template(backend.metadata)
-    return tuple(template.sources.split())
+    return template.sources
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language, context: int = 0) -> Encode:
@@ -304,7 +305,7 @@ def _encoder(
             if value:
                 raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
         return lambda text, earlier: backend.encoder_prompt(text, source, target)
-    prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
+    prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
     script, terms = own_script(backend, target), style.terms(target)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
@@ -314,21 +315,18 @@ def _encoder(
     return encode
 
 
-def own_script(backend: Backend, target: Language) -> OwnScript:
-    """Return the rule for foreign words in translations into a language (`redraft.captions.script`)."""
-    return OwnScript(target, _foreign_tokens(backend, target), backend.tokenize)
-
-
 #: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.
 _FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def _foreign_tokens(backend: Backend, target: Language) -> Selection:
-    """Return the tokens that are foreign to a language, for models that write their own script only."""
-    if not writes_own_script(backend.metadata):
-        return EVERYTHING
+def own_script(backend: Backend, target: Language) -> OwnScript:
+    """Return the rule for foreign words in translations into a language (`redraft.captions.script`).
+
+    No token is foreign for models that do not write their own script only.
+    """
     found = _FOREIGN.setdefault(backend, {})
     if target.canonical not in found:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
-        found[target.canonical] = foreign_tokens(tokens, target)
-    return found[target.canonical]
+        restricted = writes_own_script(backend.metadata)
+        found[target.canonical] = foreign_tokens(tokens, target) if restricted else EVERYTHING
+    return OwnScript(target, found[target.canonical], backend.tokenize)

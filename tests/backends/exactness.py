@@ -20,6 +20,7 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
+from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
@@ -97,7 +98,7 @@ def play(backend: LlamaCpp, reference: Reference, seed: int) -> Iterator[bool]:
     prefixes = {slot: some(choose, 30, 2) for slot in slots}
     for _ in range(REQUESTS):
         chosen = choose.sample(slots, choose.randint(1, len(slots)))
-        drafts = [draft_of(choose, backend.capabilities.trees) for _ in chosen]
+        drafts = [draft_of(choose, Capability.TREES in backend.capabilities) for _ in chosen]
         if sum(not draft.is_chain for draft in drafts) > 1:
             drafts[0] = EMPTY_DRAFT
         requests = []

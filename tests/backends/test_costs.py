@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import statistics
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -132,8 +133,8 @@ def test_sample_has_pass_of_every_size() -> None:
 
 def test_curves_of_samples() -> None:
     samples = [[1.0, 5.0], [3.0, 4.0], [2.0, 9.0]]
-    assert costs.medians(samples).seconds == (2.0, 5.0)
-    assert costs.least(samples).seconds == (1.0, 4.0)
+    assert costs.curve_of(samples, statistics.median).seconds == (2.0, 5.0)
+    assert costs.curve_of(samples).seconds == (1.0, 4.0)
 
 
 def test_measure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import difference
+from redraft.backends.selftest import SelfTestResult
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
@@ -159,7 +161,7 @@ def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
     with pytest.raises(CapabilityError, match="recurrent layers, which cannot read draft trees"):
         backend.score([(slot, Score((9, 8), tree((5, 6), (7,))))])
     assert backend.score([(slot, Score((9, 8)))])[0].argmax(ROOT) in range(VOCABULARY)
-    assert backend.capabilities.hypotheses == 0
+    assert Capability.HYPOTHESES not in backend.capabilities
     for method in ("beam", "aasd"):
         with pytest.raises(CapabilityError, match="needs a backend with trees"):
             Translator(backend, ["de"], style=Style(prompt="{source}"), method=method)
@@ -200,9 +202,20 @@ class TestProbe:
         path = written(folder, "Qwen3.5")
         with closing(LlamaModel(path, LlamaOptions(gpu_layers=0))) as model:
             assert model.anchored
-        monkeypatch.setattr(probe, "judge", None)  # it is remembered
+        asked: list[object] = []
+
+        def right(command: object, **_: object) -> SelfTestResult:
+            asked.append(command)
+            return SelfTestResult("right")
+
+        monkeypatch.setattr(probe, "judge", right)
         with closing(LlamaCpp(path, OPTIONS)) as backend:
-            assert not backend.capabilities.trees
+            assert Capability.TREES not in backend.capabilities
+        assert not asked, "it is remembered"
+        monkeypatch.setattr(probe, "cache_folder", lambda: None)
+        for _ in range(2):  # where nothing can be kept, it is tried each time
+            LlamaCpp(path, OPTIONS).close()
+        assert len(asked) == 2
 
     def test_llama_says_that_cells_go_back(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """With snapshots, taking back a whole pass or more returns true and leaves another state."""

@@ -13,7 +13,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.drive import run
 from redraft.decoding.methods.beam import Beam
-from redraft.decoding.types import Asking, Draft, Output, Provenance, Score
+from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, top_k
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
 
@@ -78,7 +78,7 @@ def test_rows_of_leaves(backend: Watched, seed: int) -> None:
         asked = [(each.slot, each.next()) for each in (streams if step % 3 else streams[step % 2 :][:1])]
         answers = backend.score(asked)
         found = [
-            {node: rows.top_k(node, 3) for node in leaves(score.draft)}
+            {node: top_k(rows, node, 3) for node in leaves(score.draft)}
             for (_, score), rows in zip(asked, answers, strict=True)
         ]
         for (_, score), rows in zip(asked, found, strict=True):

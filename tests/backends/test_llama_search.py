@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,11 @@ from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
+from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
-from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare, top_k
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
@@ -38,13 +40,13 @@ def hypotheses(*paths: Ids) -> Draft:
 
 
 def logits(backend: LlamaCpp, slot: int, ids: Ids) -> list[tuple[int, float]]:
-    return backend.score([(slot, Score(ids))])[0].top_k(ROOT, 5)
+    return top_k(backend.score([(slot, Score(ids))])[0], ROOT, 5)
 
 
 def test_rows(path: Path) -> None:
     """Of two searches in turn, with hypotheses that grow, merge and begin again."""
     backend, fresh = Watched(path, OPTIONS), LlamaCpp(path, OPTIONS)
-    assert backend.capabilities.hypotheses == MOST and not backend.capabilities.trees
+    assert Capability.HYPOTHESES in backend.capabilities and Capability.TREES not in backend.capabilities
     slots, alone = [backend.open_slot(), backend.open_slot()], fresh.open_slot()
     prompts = IDS[:20], IDS[40:70]
     for slot, prompt in zip(slots, prompts, strict=True):
@@ -61,7 +63,7 @@ def test_rows(path: Path) -> None:
         ):
             (rows,) = backend.score([(slot, Score(prefix, draft, spare=SPARE))])
             leaves = sorted(set(range(len(draft))) - set(draft.parents)) or [ROOT]
-            found = {node: dict(rows.top_k(node, 5)) for node in leaves}
+            found = {node: dict(top_k(rows, node, 5)) for node in leaves}
             for node, best in found.items():
                 ids = prefix + tuple(draft.tokens[each] for each in draft.path(node))
                 expected = fresh.score([(alone, Score(ids))])[0]
@@ -95,7 +97,7 @@ def test_prompt_that_is_not_copied(path: Path, monkeypatch: pytest.MonkeyPatch) 
     prompt = IDS[:150]
     expected = dict(logits(backend, slot, prompt))
     (rows,) = backend.score([(slot, Score(prompt, hypotheses(), spare=SPARE))])
-    assert dict(rows.top_k(ROOT, 5)) == pytest.approx(expected, abs=0.05)
+    assert dict(top_k(rows, ROOT, 5)) == pytest.approx(expected, abs=0.05)
     backend.close()
 
 
@@ -110,7 +112,7 @@ def test_what_cannot_be_searched(path: Path) -> None:
     assert backend.score([(slots[0], score)])
     backend.close()
     exact = LlamaCpp(path, LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True))
-    assert exact.capabilities.hypotheses == 0
+    assert Capability.HYPOTHESES not in exact.capabilities
     with pytest.raises(CapabilityError, match="if at all"):
         exact.score([(exact.open_slot(), score)])
     exact.close()
@@ -121,9 +123,9 @@ def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, bool]] = []
     rows = LlamaSearch.rows
 
-    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score) -> tuple[NumpyRows, int, int]:
+    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score, *more: Any) -> NumpyRows:
         asked.append((slot.sequence, not score.draft))
-        return rows(self, slot, score)
+        return rows(self, slot, score, *more)
 
     monkeypatch.setattr(LlamaSearch, "rows", watched)
     options: dict[str, Value] = {"doubt": 0, "search": 60_000}

@@ -19,12 +19,13 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
+from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution
 from tests.gguf_models import (
@@ -160,7 +161,7 @@ def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.Monkey
         draft = Draft.chain(IDS[8 : 8 + length], Provenance.PREVIOUS)
         found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((few, same), slots, strict=True))
         for node in range(ROOT, length):
-            logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
+            logs = [[log for _token, log in sorted(top_k(rows, node, vocabulary))] for rows in (found, expected)]
             # Activations are rounded to 8 bits, too; a product of rounded ones differs as much in doubles.
             errors = np.abs(np.array(logs[0]) - np.array(logs[1]))
             assert errors.max() < 1
@@ -176,7 +177,7 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
         prompt = IDS[75 : 75 + length]
         expected: Ids = ()
         while len(expected) < 10:
-            (best, first), (_, second) = backend.ask(plain, prompt + expected).top_k(ROOT, 2)
+            (best, first), (_, second) = top_k(backend.ask(plain, prompt + expected), ROOT, 2)
             assert first - second > 0.03, "a near tie: the machine would decide; take other ids"
             expected += (best,)
         for draft in (previous, expected, expected[:5] + IDS[:5], IDS[20:30]):
@@ -269,7 +270,7 @@ def test_slots_stand_in_order_of_their_numbers(load: Load, q8: Path) -> None:
     requests = [(slot, Score(IDS[slot : slot + 2], chain(IDS[30 : 30 + slot]))) for slot in (2, 0, 3, 1)]
     answers = backend.score(requests)
     # In another order llama.cpp runs every sequence by itself.
-    seen = [[sequence for (sequence,) in feed.sequences] for feed in backend.feeds]
+    seen = [[each.sequences[0] for each in feed] for feed in backend.feeds]
     assert seen == [[0] * 2 + [1] * 3 + [2] * 4 + [3] * 5]
     together = [table(rows, range(ROOT, slot)) for rows, (slot, _) in zip(answers, requests, strict=True)]
     for rows, request in zip(together, requests, strict=True):
@@ -355,7 +356,7 @@ def test_tree_with_too_many_branches_is_refused(load: Load, q8: Path, branches: 
     wanted = f"with 3 further branches need branches={needed} or more; this backend .* with branches={branches}"
     with pytest.raises(CapabilityError, match=wanted):
         backend.ask(slot, IDS[:10], tree(*PATHS))
-    assert backend.capabilities.trees is (branches > 0)
+    assert (Capability.TREES in backend.capabilities) == (branches > 0)
     assert backend.ask(slot, IDS[:10], chain(IDS[:3])).argmax(ROOT) in range(VOCABULARY)
 
 

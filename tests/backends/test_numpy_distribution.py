@@ -48,12 +48,12 @@ def test_residual_is_that_of_mappings(first: list[float], second: list[float]) -
 def test_nothing_left() -> None:
     found = made(0.5, 0.5)
     assert residual(found, found) is found
-    assert found.only(frozenset()) is found and found.without(frozenset({0, 1})) is found
+    assert found.without(None) is found and found.without(frozenset({0, 1})) is found
 
 
 def test_some_tokens() -> None:
     found = made(0.1, 0.2, 0.3, 0.4)
-    assert dict(found.only(frozenset({1, 2}))) == pytest.approx({1: 0.4, 2: 0.6})
+    assert dict(found.without(None, frozenset({1, 2}))) == pytest.approx({1: 0.4, 2: 0.6})
     assert dict(found.without(frozenset({2, 3}), frozenset({3}))) == pytest.approx({0: 1 / 7, 1: 2 / 7, 3: 4 / 7})
     assert found.nucleus(0.7) == pytest.approx({3: 4 / 7, 2: 3 / 7})
     assert found.nucleus(0.0) == {3: 1.0}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import pytest
 
 from redraft import Translator
-from redraft.backends.load import backends_of, check_same_vocabulary, open_model
-from redraft.backends.options import LlamaOptions
+from redraft.backends.load import backends_of, check_same_vocabulary
 from redraft.captions.metadata import PROMPT_KEY
-from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL
@@ -37,7 +36,7 @@ def drafting_backend(method: Method, options: dict[str, Value], target: Backend,
 class Layered(RandomModel):
     """A model of three layers, each of which can be the last."""
 
-    capabilities = Capabilities(early_exit=True)
+    capabilities = frozenset({Capability.EARLY_EXIT})
 
     def early_exit(self, layers: int) -> Backend:
         if layers > 3:
@@ -106,19 +105,8 @@ def test_first_layers_are_closed_with_their_user() -> None:
 
 def test_backend_without_early_exit_is_refused() -> None:
     class Switchedoff(Layered):
-        capabilities = Capabilities()
+        capabilities = frozenset[Capability]()
 
     for target in (RandomModel(), Switchedoff()):
         with pytest.raises(CapabilityError, match="needs a backend with early exit"):
             drafting_backend(get_method("bild-early-exit"), {"layers": 1}, target, None)
-
-
-def test_vocabularies_of_llama_cpp_are_compared_as_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_token: int) -> bytes:
-        raise AssertionError("token by token takes more than twice as long")
-
-    options = LlamaOptions(context_length=64, threads=1)
-    with closing(open_model("demo", options)) as target, closing(open_model("demo-tiny", options)) as small:
-        monkeypatch.setattr(target, "token_bytes", refuse)
-        monkeypatch.setattr(small, "token_bytes", refuse)
-        check_same_vocabulary(target, small)

@@ -13,7 +13,7 @@ import pytest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter
+from redraft.captions.prompt import Prompter, control_token
 from redraft.captions.templates import Request
 from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE
 from tests.real_tokenizers import FAMILIES, vocabulary
@@ -28,7 +28,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[LlamaModel]:
 
 
 def prompter_of(model: LlamaModel) -> Prompter:
-    return Prompter.for_model(model.metadata, parse_language("en"), parse_language("de"))
+    return Prompter(model.metadata, parse_language("en"), parse_language("de"))
 
 
 def text_of(model: LlamaModel, token: int) -> str:
@@ -40,7 +40,7 @@ def official(model: LlamaModel, prompter: Prompter, request: Request) -> tuple[i
     parts = prompter.segments(request)
     text = "".join(part.text if part.token is None else text_of(model, part.token) for part in parts)
     ids = tuple(model.tokenize(text, special=True, start=True))
-    return ids[1:] if ids[:2] == (prompter.start_token,) * 2 else ids
+    return ids[1:] if ids[:2] == (control_token(model.metadata, "bos"),) * 2 else ids
 
 
 def test_ids_while_source_grows(model: LlamaModel) -> None:

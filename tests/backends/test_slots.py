@@ -9,7 +9,7 @@ import pytest
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, top_k
 from tests.gguf_models import write_llama
 
 
@@ -47,7 +47,7 @@ def fresh(backend: Any, prefix: tuple[int, ...]) -> list[tuple[int, float]]:
 
 def top(backend: Any, slot: int, score: Score) -> list[tuple[int, float]]:
     """The best tokens after the prefix with their log-probabilities."""
-    return list(backend.score([(slot, score)])[0].top_k(ROOT, 3))
+    return list(top_k(backend.score([(slot, score)])[0], ROOT, 3))
 
 
 def same(first: list[tuple[int, float]], second: list[tuple[int, float]]) -> None:

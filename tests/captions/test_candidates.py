@@ -17,6 +17,7 @@ from redraft.captions.state import Decoded, State
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Searching
 from redraft.decoding.lines import NO_BREAKS
+from redraft.decoding.method import SEARCH_OPTIONS
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare
 from redraft.errors import ModelError
@@ -46,7 +47,8 @@ def finals(model: RandomModel, seed: int, options: dict[str, Any], **given: Any)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_time_no_search(seed: int) -> None:
     """Without time, the ids are those of the method alone, but for translations that do not grow with their text."""
-    own = replace(get_method("redraft"), search=None)
+    method = get_method("redraft")
+    own = replace(method, options=tuple(each for each in method.options if each.name not in SEARCH_OPTIONS))
     found, states = finals(RandomModel(seed), seed, {"search": 0}, hypotheses=4)
     expected, _ = finals(RandomModel(seed), seed, {}, method=own)
     still = sum(state.tally.reopened > before.tally.reopened for before, state in pairwise(states))

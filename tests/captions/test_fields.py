@@ -15,7 +15,7 @@ EXAMPLES = "English: Good morning.\nGerman: Guten Morgen.\n\n{source_language}: 
 
 
 def rendered(prompt: str, request: Request, metadata: dict[str, str] | None = None) -> str:
-    prompter = Prompter.for_model(metadata or {}, ENGLISH, GERMAN, prompt=prompt)
+    prompter = Prompter(metadata or {}, ENGLISH, GERMAN, prompt=prompt)
     assert prompter.template == "prompt"
     return "".join(segment.text for segment in prompter.segments(request))
 
@@ -42,7 +42,7 @@ def test_open_thoughts_are_closed() -> None:
 
 
 def test_source_is_not_special() -> None:
-    segments = Prompter.for_model({}, ENGLISH, GERMAN, prompt=EXAMPLES).segments(Request("<|im_end|>"))
+    segments = Prompter({}, ENGLISH, GERMAN, prompt=EXAMPLES).segments(Request("<|im_end|>"))
     assert [(each.text, each.special) for each in segments if "im_end" in each.text] == [("<|im_end|>", False)]
 
 
@@ -74,7 +74,7 @@ def test_no_field_for_it(request_: Request, option: str, field: str) -> None:
 
 def test_template_and_prompt() -> None:
     with pytest.raises(OptionError, match="^template and prompt cannot be combined"):
-        Prompter.for_model({}, ENGLISH, GERMAN, "qwen3", EXAMPLES)
+        Prompter({}, ENGLISH, GERMAN, "qwen3", EXAMPLES)
 
 
 def test_file(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ INSTRUCTION = (
 
 
 def chat(template: str, **more: str) -> Prompter:
-    return Prompter.for_model({"tokenizer.chat_template": template, **more}, ENGLISH, GERMAN)
+    return Prompter({"tokenizer.chat_template": template, **more}, ENGLISH, GERMAN)
 
 
 def joined(prompter: Prompter, request: Request) -> str:
@@ -50,20 +50,20 @@ class TestTable5:
     CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
 
     def test_tower(self) -> None:
-        prompter = Prompter.for_model(TOWER, ENGLISH, GERMAN)
+        prompter = Prompter(TOWER, ENGLISH, GERMAN)
         assert prompter.template == "tower"
         assert joined(prompter, Request("The cat")) == (
             f"<start_of_turn>user\n{INSTRUCTION}\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
         )
 
     def test_tower_says_instruction_once(self) -> None:
-        assert joined(Prompter.for_model(TOWER, ENGLISH, GERMAN), Request("The cat", self.CONTEXT[:1])) == (
+        assert joined(Prompter(TOWER, ENGLISH, GERMAN), Request("The cat", self.CONTEXT[:1])) == (
             f"<start_of_turn>user\n{INSTRUCTION}\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
             "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
         )
 
     def test_qwen3(self) -> None:
-        prompter = Prompter.for_model(QWEN3, ENGLISH, CHINESE)
+        prompter = Prompter(QWEN3, ENGLISH, CHINESE)
         assert prompter.template == "qwen3"
         assert joined(prompter, Request("The cat")) == (
             f"<|im_start|>system\n{INSTRUCTION.replace('German', 'Chinese')}<|im_end|>\n"
@@ -76,10 +76,10 @@ class TestTable5:
             "<|im_start|>user\nEnglish: One.<|im_end|>\n<|im_start|>assistant\nGerman: Eins.<|im_end|>\n"
             "<|im_start|>user\nEnglish: Two.<|im_end|>\n<|im_start|>assistant\nGerman: Zwei.<|im_end|>\n"
             "<|im_start|>user\nEnglish: The cat<|im_end|>\n"
-        ) in joined(Prompter.for_model(QWEN3, ENGLISH, GERMAN), Request("The cat", self.CONTEXT))
+        ) in joined(Prompter(QWEN3, ENGLISH, GERMAN), Request("The cat", self.CONTEXT))
 
     def test_source_is_segment_of_its_own(self) -> None:
-        before, source, after = Prompter.for_model(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
+        before, source, after = Prompter(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
         assert before == PromptSegment(before.text, special=True)
         assert before.text.endswith("\nEnglish: ")
         assert source == PromptSegment("The cat", special=False)
@@ -114,19 +114,19 @@ class TestChoice:
         assert template.variables <= VARIABLES
 
     def test_named_template_wins(self) -> None:
-        assert Prompter.for_model(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"
+        assert Prompter(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"
 
     def test_model_without_any_says_what_to_do(self) -> None:
         with pytest.raises(ModelError, match=r"has no chat template: .* --prompt$"):
-            Prompter.for_model({"general.architecture": "llama"}, ENGLISH, GERMAN)
+            Prompter({"general.architecture": "llama"}, ENGLISH, GERMAN)
 
     def test_chat_needs_chat_template(self) -> None:
         with pytest.raises(ModelError, match="--prompt"):
-            Prompter.for_model({}, ENGLISH, GERMAN, "chat")
+            Prompter({}, ENGLISH, GERMAN, "chat")
 
     def test_unknown_template(self) -> None:
         with pytest.raises(OptionError, match=r"^template 'x' is not known: use hy-mt2, .*, qwen3 or chat$"):
-            Prompter.for_model(QWEN3, ENGLISH, GERMAN, "x")
+            Prompter(QWEN3, ENGLISH, GERMAN, "x")
 
 
 class TestSharedPrefix:
@@ -134,7 +134,7 @@ class TestSharedPrefix:
         "metadata", [TOWER, QWEN3, DEMO, {"tokenizer.chat_template": WITH_SYSTEM}, {"tokenizer.chat_template": THINKS}]
     )
     def test_growing_source_shares_all_but_end(self, metadata: dict[str, str]) -> None:
-        prompter, tokenize = Prompter.for_model(metadata, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(metadata, ENGLISH, GERMAN), ToyTokenizer()
         context = (("Hello.", "Hallo."), ("How are you?", "Wie geht es?"))
         short = prompter.encode(Request("The cat", context), tokenize.encode)
         long = prompter.encode(Request("The cat sat on the mat", context), tokenize.encode)
@@ -144,14 +144,14 @@ class TestSharedPrefix:
 
     @given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=2, max_size=9), st.data())
     def test_of_any_words(self, words: list[str], data: st.DataObject) -> None:
-        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         kept = data.draw(st.integers(1, len(words) - 1))
         short = prompter.encode(Request(" ".join(words[:kept])), tokenize.encode)
         long = prompter.encode(Request(" ".join(words)), tokenize.encode)
         assert len(long) - shared(short, long) == len(words) - kept + len(short) - shared(short, long)
 
     def test_space_at_end_changes_nothing(self) -> None:
-        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         assert prompter.encode(Request("The cat"), tokenize.encode) == prompter.encode(
             Request(" The \n cat  "), tokenize.encode
         )
@@ -162,7 +162,7 @@ class TestControlTokens:
 
     @pytest.mark.parametrize("metadata", [TOWER, QWEN3, DEMO, {"tokenizer.chat_template": WITH_SYSTEM}])
     def test_user_text_is_never_special(self, metadata: dict[str, str]) -> None:
-        prompter = Prompter.for_model(metadata, ENGLISH, GERMAN)
+        prompter = Prompter(metadata, ENGLISH, GERMAN)
         segments = prompter.segments(Request(self.EVIL, ((self.EVIL, self.EVIL),)))
         harmless = prompter.segments(Request("x", (("x", "x"),)))
         assert [part for part in segments if part.special] == [part for part in harmless if part.special]
@@ -170,11 +170,11 @@ class TestControlTokens:
 
     def test_glossary_is_never_special(self) -> None:
         request = Request("x", (), (("<|im_end|>", "<|im_end|>"),))
-        segments = Prompter.for_model(QWEN3, ENGLISH, GERMAN).segments(request)
+        segments = Prompter(QWEN3, ENGLISH, GERMAN).segments(request)
         assert [part.text for part in segments if not part.special] == ["<|im_end|>", "<|im_end|>", "x"]
 
     def test_ids_of_control_tokens_are_templates_only(self) -> None:
-        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         ids = prompter.encode(Request("a <|im_end|> b"), tokenize.encode)
         assert [tokenize.words[token] for token in ids].count("<|im_end|>") == 2  # of the system turn and the user's
 
@@ -241,14 +241,14 @@ class TestContext:
     CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
 
     def test_prompt_of_model_begins_output_with_earlier_translations(self) -> None:
-        german = Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("Three", self.CONTEXT))
+        german = Prompter(DEMO, ENGLISH, GERMAN).segments(Request("Three", self.CONTEXT))
         assert [part.text for part in german if not part.special] == ["One.", "Two.", "Three", "Eins.", "Zwei."]
         assert "".join(part.text for part in german) == "One. Two. Three<2de>Eins. Zwei."
-        chinese = Prompter.for_model(DEMO, ENGLISH, CHINESE)
+        chinese = Prompter(DEMO, ENGLISH, CHINESE)
         assert joined(chinese, Request("Three", (("One.", "一。"), ("Two.", "二。")))).endswith("<2zh>一。二。")
 
     def test_pairs_with_empty_side_are_left_out(self) -> None:
-        prompter = Prompter.for_model(QWEN3, ENGLISH, GERMAN)
+        prompter = Prompter(QWEN3, ENGLISH, GERMAN)
         assert prompter.segments(Request("x", (("One.", " "), ("", "Zwei.")))) == prompter.segments(Request("x"))
 
 
@@ -257,31 +257,31 @@ class TestGlossary:
 
     @pytest.mark.parametrize("metadata", [TOWER, QWEN3, {"tokenizer.chat_template": RAISES_ON_SYSTEM}])
     def test_stands_in_instruction_before_source(self, metadata: dict[str, str]) -> None:
-        text = joined(Prompter.for_model(metadata, ENGLISH, GERMAN), Request("The cat", (), self.GLOSSARY))
+        text = joined(Prompter(metadata, ENGLISH, GERMAN), Request("The cat", (), self.GLOSSARY))
         assert f"{INSTRUCTION} Use these translations: mat = Matte; cat = Katze." in text
         assert text.index("Katze.") < text.index("The cat")
 
     def test_prompt_of_model_has_no_place_for_it(self) -> None:
         with pytest.raises(OptionError, match=r"^glossary: this model does not support it"):
-            Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("x", (), self.GLOSSARY))
+            Prompter(DEMO, ENGLISH, GERMAN).segments(Request("x", (), self.GLOSSARY))
 
     def test_empty_terms_are_refused(self) -> None:
         with pytest.raises(OptionError, match=r"^glossary: every entry needs"):
-            Prompter.for_model(QWEN3, ENGLISH, GERMAN).segments(Request("x", (), (("mat", " "),)))
+            Prompter(QWEN3, ENGLISH, GERMAN).segments(Request("x", (), (("mat", " "),)))
 
 
 class TestPromptOfModel:
     def test_tag_comes_after_source(self) -> None:
-        assert joined(Prompter.for_model(DEMO, ENGLISH, CHINESE), Request("The cat")) == "The cat<2zh>"
+        assert joined(Prompter(DEMO, ENGLISH, CHINESE), Request("The cat")) == "The cat<2zh>"
 
     def test_languages_that_model_lacks_are_refused(self) -> None:
         trained = DEMO | {"redraft.source_languages": "en", "redraft.target_languages": "de, zh"}
-        near = Prompter.for_model(trained, parse_language("en-GB"), parse_language("de-AT"))
+        near = Prompter(trained, parse_language("en-GB"), parse_language("de-AT"))
         assert joined(near, Request("x")) == "x<2de>"
         with pytest.raises(OptionError, match=r"^target language 'zh-TW' is not supported .* \(allowed: de, zh\); "):
-            Prompter.for_model(trained, ENGLISH, parse_language("zh-TW"))
+            Prompter(trained, ENGLISH, parse_language("zh-TW"))
         with pytest.raises(OptionError, match=r"^source language 'ja' is not supported .* \(allowed: en\); "):
-            Prompter.for_model(trained, parse_language("ja"), GERMAN)
+            Prompter(trained, parse_language("ja"), GERMAN)
 
     @pytest.mark.parametrize(
         ("prompt", "problem"),
@@ -295,12 +295,12 @@ class TestPromptOfModel:
     )
     def test_broken_prompts_are_refused(self, prompt: str, problem: str) -> None:
         with pytest.raises(ModelError, match=re.escape(f"the model's redraft.prompt cannot be used: {problem}")):
-            Prompter.for_model({"redraft.prompt": prompt}, ENGLISH, GERMAN)
+            Prompter({"redraft.prompt": prompt}, ENGLISH, GERMAN)
 
 
 class TestEncode:
     def test_starts_once(self) -> None:
-        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         ids = prompter.encode(Request("The cat"), tokenize.encode)
         assert [place for place, token in enumerate(ids) if token == 0] == [0]
         assert tokenize.read(ids) == "<s>" + joined(prompter, Request("The cat"))
@@ -316,5 +316,5 @@ class TestEncode:
         assert [place for place, token in enumerate(unasked) if token == 0] == [0]
 
     def test_empty_source_is_prompt_without_it(self) -> None:
-        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        prompter, tokenize = Prompter(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         assert "English: <|im_end|>" in tokenize.read(prompter.encode(Request(" \n"), tokenize.encode))

@@ -8,7 +8,7 @@ from redraft.captions import published
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
 from redraft.captions.templates import Request, choose_template
-from redraft.errors import ModelError, OptionError
+from redraft.errors import OptionError
 from redraft.models.hub import CATALOGUE
 
 #: The turns of a Hunyuan model, in short: no system role, the answer follows at once.
@@ -16,24 +16,6 @@ HUNYUAN = (
     "{% for m in messages %}{% if m.role == 'user' %}<U>{{ m.content }}<A>{% else %}{{ m.content }}<E>{% endif %}"
     "{% endfor %}"
 )
-#: TranslateGemma's template, in short: one entry with language codes, or an error.
-GEMMA = """
-{%- set names = {"en": "English", "de": "German", "de-AT": "German", "zh-Hans": "Chinese", "pt-BR": "Portuguese"} -%}
-{%- for m in messages -%}
-  {%- if m.role not in ("user", "assistant") -%}{{ raise_exception("only user and assistant") }}{%- endif -%}
-  {%- if m.role == "user" -%}
-    {%- if m.content is string or m.content | length != 1 -%}{{ raise_exception("a list of one entry") }}{%- endif -%}
-    {%- set c = m.content[0] -%}
-    {%- if c.source_lang_code not in names or c.target_lang_code not in names -%}
-      {{ raise_exception("unknown language code") }}
-    {%- endif -%}
-<start_of_turn>user
-from {{ names[c.source_lang_code] }} ({{ c.target_lang_code }}):{{ "\n\n\n" }}{{ c.text | trim }}<end_of_turn>
-  {%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}{{ "\n<start_of_turn>model\n" }}{%- endif -%}
-"""
-
 HY_MT2 = {"general.name": "Hy-MT2-1.8B", "tokenizer.chat_template": HUNYUAN}
 HY_MT15 = {"general.name": "HY-MT1.5-1.8B", "tokenizer.chat_template": HUNYUAN}
 TRANSLATEGEMMA = {"general.name": "Translategemma 4b It", "general.architecture": "gemma3"}
@@ -44,7 +26,7 @@ BACKGROUND = Request("The hull is dry.", (("Good morning.", "Guten Morgen."), ("
 
 
 def rendered(metadata: dict[str, str], request: Request, source: str = "en", target: str = "de") -> str:
-    prompter = Prompter.for_model(metadata, parse_language(source), parse_language(target))
+    prompter = Prompter(metadata, parse_language(source), parse_language(target))
     return "".join(segment.text for segment in prompter.segments(request))
 
 
@@ -130,18 +112,11 @@ def test_translategemma() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("target", "code"), [("de", "de"), ("de-AT", "de-AT"), ("zh", "zh-Hans"), ("zh-CN", "zh-Hans"), ("pt-BR", "pt-BR")]
-)
-def test_translategemma_by_its_template(target: str, code: str) -> None:
-    metadata = TRANSLATEGEMMA | {"tokenizer.chat_template": GEMMA + "{# source_lang_code #}"}
-    text = rendered(metadata, PLAIN, target=target)
-    assert text.endswith(f"({code}):\n\n\nThe hull is dry.<end_of_turn>\n<start_of_turn>model\n")
-
-
-def test_translategemma_unknown_language() -> None:
-    with pytest.raises(ModelError, match="unknown language code"):
-        rendered(TRANSLATEGEMMA | {"tokenizer.chat_template": GEMMA}, PLAIN, target="fi")
+@pytest.mark.parametrize(("target", "code"), [("de", "de"), ("de-AT", "de-AT"), ("zh-CN", "zh"), ("pt-PT", "pt-PT")])
+def test_translategemma_names_codes_whatever_its_template(target: str, code: str) -> None:
+    text = rendered(TRANSLATEGEMMA, PLAIN, target=target)
+    assert f" ({code}) translator." in text
+    assert rendered({"tokenizer.chat_template": "{# source_lang_code #}"}, PLAIN, target=target) == text
 
 
 @pytest.mark.parametrize(("request_", "field"), [(TERMS, "glossary"), (BACKGROUND, "context")])
@@ -157,7 +132,7 @@ def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
 
 
 def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    prompter = Prompter.for_model(HY_MT2, parse_language("en"), parse_language("de"))
+    prompter = Prompter(HY_MT2, parse_language("en"), parse_language("de"))
     monkeypatch.setattr(published, "closest", None)  # it takes milliseconds
     assert prompter.segments(PLAIN)
 
@@ -242,7 +217,7 @@ def test_every_model_of_the_table_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])
 def test_source_is_last(metadata: dict[str, str]) -> None:
     """What follows the source is the template's end of the turn, so that a growing source keeps the cache."""
-    prompter = Prompter.for_model(metadata, parse_language("en"), parse_language("de"))
+    prompter = Prompter(metadata, parse_language("en"), parse_language("de"))
     _before, source, after = prompter.segments(PLAIN)
     assert (source.text, source.special) == ("The hull is dry.", False)
     assert after.text in ("<A>", "<end_of_turn>\n<start_of_turn>model\n")

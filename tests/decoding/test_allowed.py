@@ -19,7 +19,7 @@ from redraft.decoding.methods.ssbd import Biased, PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict, top_k
 from tests.fakes import RandomModel
 
 SIZE = 40
@@ -55,7 +55,7 @@ def test_best_tokens_are_best_possible_ones(seed: int, foreign: frozenset[int], 
 def test_probabilities_stay_as_they_are() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]], np.float32)), 0)
     rows = allowed(plain, Draft(), Selection(frozenset({0})))
-    assert rows.top_k(ROOT, 2) == [(1, plain.logprob(ROOT, 1)), (2, plain.logprob(ROOT, 2))]
+    assert top_k(rows, ROOT, 2) == [(1, plain.logprob(ROOT, 1)), (2, plain.logprob(ROOT, 2))]
     assert rows.logprob(ROOT, 0) == -math.inf
     assert rows.logprob(ROOT, 2) == plain.logprob(ROOT, 2)
     assert rows.entropy(ROOT) == plain.entropy(ROOT)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.backend import Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import Decoding, close_slots, open_slots, run, run_together
@@ -61,7 +60,7 @@ def test_no_lanes_and_lanes_that_ask_nothing() -> None:
 
 def test_backend_without_batches_is_asked_one_at_time() -> None:
     model = RandomModel(2, end_bias=-100)
-    model.capabilities = Capabilities()
+    model.capabilities = frozenset()
     lanes = [Decoding(decoding((1, slot + 1), 3), {TARGET: slot}) for slot in range(3)]
     results = run_together(lanes, {TARGET: model})
     assert model.batches == [1] * 9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,26 +10,16 @@ import numpy as np
 import pytest
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.backend import Capabilities, Capability
+from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
-from redraft.decoding.methods import (
-    BETA,
-    DraftModel,
-    Method,
-    Option,
-    Setup,
-    Value,
-    all_methods,
-    broken_plug_ins,
-    get_method,
-    register,
-    registry,
-)
+from redraft.decoding.method import Method, Option, Setup, Value
+from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_method, register, registry
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
+from redraft.decoding.search import SEARCH
 from redraft.decoding.types import OF_PREVIOUS, Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
@@ -185,9 +175,8 @@ def test_broken_plug_in(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     "declared",
     [
         {"bias": BETA},
-        {"draft_model": DraftModel.LAYERS},
-        {"layers": STEPS, "options": (STEPS,)},
-        {"layers": STEPS, "draft_model": DraftModel.LAYERS},
+        {"needs": frozenset({Capability.EARLY_EXIT})},
+        {"options": (SEARCH,)},
         {"needs": frozenset({"trees"})},
     ],
 )
@@ -196,19 +185,14 @@ def test_declaration_that_does_not_fit(declared: dict[str, Any]) -> None:
         replace(method("mine"), **declared)
 
 
-def test_capabilities_are_fields() -> None:
-    needs = [each.name for each in fields(Capabilities) if each.name != "hypotheses"]  # which no method needs
-    assert [each.value for each in Capability] == needs
-
-
 def test_require() -> None:
     demanding = method("mine", needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}))
-    demanding.require(Capabilities(trees=True, prompt_rows=True))
+    demanding.require(frozenset({Capability.TREES, Capability.PROMPT_ROWS}))
     with pytest.raises(CapabilityError) as raised:
-        demanding.require(Capabilities(trees=True))
+        demanding.require(frozenset({Capability.TREES}))
     assert str(raised.value) == "method 'mine' needs a backend with prompt rows"
     with pytest.raises(CapabilityError, match="needs a backend with trees$"):
-        demanding.require(Capabilities(prompt_rows=True, batches=True))
+        demanding.require(frozenset({Capability.PROMPT_ROWS, Capability.BATCHES}))
 
 
 @pytest.mark.parametrize("name", list(all_methods()))

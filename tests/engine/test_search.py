@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption, Update
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.engine.lanes import Lane
 from redraft.engine.scheduler import CALM, SEARCHING, WINDOW
@@ -25,7 +26,7 @@ def finals(rig: Rig, lane: Lane) -> list[tuple[str, str]]:
 class Searching(CachedModel):
     """A model that scores hypotheses, which do not touch the caches of its slots."""
 
-    capabilities = replace(CachedModel.capabilities, hypotheses=4)
+    capabilities = CachedModel.capabilities | {Capability.HYPOTHESES}
 
     def __init__(self, seed: int, **given: Any) -> None:
         super().__init__(seed, **given)

@@ -16,7 +16,6 @@ from redraft.errors import ModelError, OptionError
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
-    Fetched,
     cached_path,
     choose,
     chosen_model,
@@ -152,22 +151,22 @@ def test_catalogue() -> None:
 def test_commit_of_the_catalogue(hub: Hub) -> None:
     (file,) = CATALOGUE[PINNED].files
     for revision in (None, "main", COMMIT):
-        assert fetch(PINNED, revision).path == hub.folder / file
+        assert fetch(PINNED, revision)[0] == hub.folder / file
     assert hub.asked == [CATALOGUE[PINNED].commit, "main", COMMIT] and not (hub.folder / "pins.json").exists()
 
 
 def test_first_download_is_trusted(hub: Hub) -> None:
     (file,) = CATALOGUE[UNPINNED].files
-    assert fetch(UNPINNED) == Fetched(hub.folder / file, COMMIT)
+    assert fetch(UNPINNED) == (hub.folder / file, COMMIT)
     hub.contents[file] = "newer"
-    assert fetch(UNPINNED) == Fetched(hub.folder / file, COMMIT) and hub.asked == ["main"]  # it is there, and right
+    assert fetch(UNPINNED) == (hub.folder / file, COMMIT) and hub.asked == ["main"]  # it is there, and right
     (hub.folder / file).write_text("changed")
     with pytest.raises(ModelError, match="does not have the SHA-256 .* removed: .*; --revision main gets the newest"):
         fetch(UNPINNED)
     assert hub.asked == ["main", COMMIT]
     other = COMMIT[::-1]
     fetch(UNPINNED, other)
-    assert fetch(UNPINNED) == Fetched(hub.folder / file, other) and hub.asked == ["main", COMMIT, other]
+    assert fetch(UNPINNED) == (hub.folder / file, other) and hub.asked == ["main", COMMIT, other]
     (hub.folder / "pins.json").write_text("{")
     with pytest.raises(ModelError, match="pins.json' cannot be read: remove it"):
         fetch(UNPINNED)
@@ -204,7 +203,7 @@ def test_files_that_are_there_are_checked_without_network(hub: Hub, monkeypatch:
 def test_recogniser_is_fetched_file_by_file(hub: Hub) -> None:
     with pytest.raises(ModelError, match="has not been downloaded yet; run: redraft models get kroko-de"):
         cached_path(RECOGNISER, SPEECH)
-    assert fetch(RECOGNISER).path == hub.folder / RECOGNISER == cached_path(RECOGNISER, SPEECH)
+    assert fetch(RECOGNISER)[0] == hub.folder / RECOGNISER == cached_path(RECOGNISER, SPEECH)
     assert cached_path(RECOGNISER, CATALOGUE) is None
     with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
         fetch("nope")

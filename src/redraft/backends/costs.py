@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.decode import decode
-from redraft.decoding.drive import run
-from redraft.decoding.methods.ssbd import Everything, PreviousOutput
-from redraft.decoding.types import Score
+from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
 #: Number of the latest passes of a size that count, and the number of passes of all sizes after which one is forgotten.
 LATEST, FORGOTTEN = 12, 500
@@ -105,10 +102,9 @@ def sample(
 ) -> list[float]:
     """Time one pass of each size in `sizes_for`, with `CONTEXT` ids (or as many as fit) in the slot's cache.
 
-    A pass includes everything in one turn of the decoding loop: the argmax of every row, which rows compute at once,
-    and the overhead of loop and driver.  Times are wall times unless a ``clock`` is given: with one thread,
-    `time.process_time` excludes other programs.  After ``until``, by `time.monotonic`, larger sizes than the
-    first two are left out.
+    A pass includes the argmax of every row, which rows compute at once.  Times are wall times unless a ``clock`` is
+    given: with one thread, `time.process_time` excludes other programs.  After ``until``, by `time.monotonic`, larger
+    sizes than the first two are left out.
     """
     length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
     prefix = tuple(1 + position % different for position in range(length))
@@ -117,13 +113,11 @@ def sample(
         if len(seconds) > 2 and time.monotonic() > until:
             break
         # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
-        draft = (prefix[0],) * (size - 1)
+        draft = Draft.chain((prefix[0],) * (size - 1), Provenance.PREVIOUS)
         backend.score([(slot, Score(prefix, encoder=prefix))])  # models without an encoder do not read its input
         started = now()
-        asking = decode(
-            prefix, PreviousOutput(), Everything(), previous=draft, encoder=prefix, end_tokens=frozenset(), limit=size
-        )
-        run(asking, backend, slot)
+        (rows,) = backend.score([(slot, Score(prefix, draft, encoder=prefix))])
+        rows.argmax(ROOT)
         seconds.append(now() - started)
     return seconds[1:]  # the first pass takes longer if one over many tokens came before
 
@@ -133,14 +127,9 @@ def sizes_for(backend: Backend) -> tuple[int, ...]:
     return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
 
 
-def medians(samples: Sequence[Sequence[float]]) -> CostCurve:
-    """Return the curve of the medians of several samples."""
-    return CostCurve(SIZES[: len(samples[0])], tuple(map(statistics.median, zip(*samples, strict=True))))
-
-
-def least(samples: Sequence[Sequence[float]]) -> CostCurve:
-    """Return the curve of the minimums of several samples; other load only adds to times."""
-    return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))
+def curve_of(samples: Sequence[Sequence[float]], pick: Callable[[Iterable[float]], float] = min) -> CostCurve:
+    """Return the curve of several samples, by default of their minimums: other load only adds to times."""
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(pick, zip(*samples, strict=True))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +163,6 @@ def measure(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]] = i
     finally:
         backend.close_slot(slot)
     rounds = [each for each in rounds if len(each) == len(warm_up)] or [warm_up]
-    curve, usual = least(rounds), medians(rounds)
+    curve, usual = curve_of(rounds), curve_of(rounds, statistics.median)
     spread = tuple(each / low - 1 if low > 0 else 0.0 for each, low in zip(usual.seconds, curve.seconds, strict=True))
     return Measured(curve, spread)

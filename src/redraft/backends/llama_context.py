@@ -19,9 +19,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import addressof
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,53 +32,27 @@ from redraft.decoding.types import Draft
 from redraft.errors import ContextOverflow, ModelError
 
 
-@dataclass(slots=True)
-class Feed:
-    """Ids to decode, in order.
+class FedId(NamedTuple):
+    """An id to decode: with its position in its sequences, and whether its row is needed."""
 
-    Attributes:
-        tokens: (n,) the ids.
-        positions: (n,) the position of each in its sequences.
-        sequences: (n,) the sequences to which each belongs.
-        wanted: (n,) whether its row is needed.
-        rows: number of rows needed.
-    """
+    token: int
+    position: int
+    sequences: list[int]
+    wanted: bool
 
-    tokens: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-    sequences: list[list[int]] = field(default_factory=list)
-    wanted: list[bool] = field(default_factory=list)
-    rows: int = 0
 
-    def __len__(self) -> int:
-        return len(self.tokens)
+#: Ids to decode, in order.
+Feed: TypeAlias = list[FedId]
 
-    def add(self, tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[list[int]], rows: int) -> None:
-        """Append ids; the rows of the last ``rows`` of them are needed."""
-        self.tokens += tokens
-        self.positions += positions
-        self.sequences += sequences
-        self.wanted += [False] * (len(tokens) - rows) + [True] * rows
-        self.rows += rows
 
-    def append(self, other: Feed) -> None:
-        """Append the ids of another feed."""
-        self.tokens += other.tokens
-        self.positions += other.positions
-        self.sequences += other.sequences
-        self.wanted += other.wanted
-        self.rows += other.rows
+def feed_of(tokens: Sequence[int], positions: Sequence[int], sequences: Sequence[list[int]], rows: int) -> Feed:
+    """Return ids to decode, of which the rows of the last ``rows`` are needed."""
+    return list(map(FedId, tokens, positions, sequences, [False] * (len(tokens) - rows) + [True] * rows))
 
-    def parts(self, size: int) -> Iterator[Feed]:
-        """Yield the ids in pieces of at most ``size``."""
-        for start in range(0, len(self), size):
-            yield self.part(start, start + size)
 
-    def part(self, start: int, end: int) -> Feed:
-        """Return the ids from ``start`` up to, but not including, ``end``."""
-        piece = slice(start, end)
-        wanted = self.wanted[piece]
-        return Feed(self.tokens[piece], self.positions[piece], self.sequences[piece], wanted, sum(wanted))
+def rows_in(feed: Feed) -> int:
+    """Return the number of rows that are needed."""
+    return sum(each.wanted for each in feed)
 
 
 class Batch:
@@ -95,12 +67,11 @@ class Batch:
 
     def filled(self, feed: Feed) -> Any:
         """Fill the structure with ``feed`` and return it; the batch owns it."""
-        size = len(feed)
-        self._batch.n_tokens = size
-        self._tokens[:size], self._positions[:size] = feed.tokens, feed.positions
-        self._counts[:size], self._wanted[:size] = list(map(len, feed.sequences)), feed.wanted
-        for into, sequences in zip(self._sequences, feed.sequences, strict=False):
-            into[: len(sequences)] = sequences
+        self._batch.n_tokens = size = len(feed)
+        self._tokens[:size], self._positions[:size], sequences, self._wanted[:size] = zip(*feed, strict=True)
+        self._counts[:size] = list(map(len, sequences))
+        for into, each in zip(self._sequences, sequences, strict=False):
+            into[: len(each)] = each
         return self._batch
 
     def close(self) -> None:
@@ -183,7 +154,6 @@ class LlamaContext:
         # llama.cpp lowers its limit to the size of the cache.
         self._limit = min(limit, int(lib.llama_n_batch(self._handle)))
         self._batch = Batch(self._limit, sequences)
-        self._logits, self._address = np.empty((0, model.vocabulary_size), np.float32), 0
 
     def close(self) -> None:
         """Free the cache."""
@@ -228,17 +198,25 @@ class LlamaContext:
             return self._decode_in_pairs(feed)
         if len(feed) <= self._limit:
             return self._decode_batch(feed)
-        return np.concatenate([self._decode_batch(part).copy() for part in feed.parts(self._limit)])
+        parts = (feed[start : start + self._limit] for start in range(0, len(feed), self._limit))
+        return np.concatenate([self._decode_batch(part).copy() for part in parts])
 
     def _decode_in_pairs(self, feed: Feed) -> Matrix:
-        """As `decode`, for ids of one sequence or tree whose wanted rows are the last ones."""
-        rows = feed.rows
+        """As `decode`, for ids of one sequence or tree whose wanted rows are the last ones.
+
+        Each pass has at least two ids (so the limit is at least `LEAST_EXACT_BATCH`), and no row or at least two.
+        """
+        rows = rows_in(feed)
         if rows == 1:  # an extra id after the others: the next roll-back removes its cell
-            last = slice(len(feed) - 1, None)
-            feed.add(feed.tokens[last], [feed.positions[-1] + 1], feed.sequences[last], 1)
-        if len(feed) <= self._limit:
-            return self._decode_batch(feed)[:rows]
-        found = [self._decode_batch(part)[part.rows - kept :].copy() for part, kept in _pairs(feed, self._limit)]
+            feed = [*feed, feed[-1]._replace(position=feed[-1].position + 1)]
+        found: list[Matrix] = []
+        while feed:
+            count = self._limit - (len(feed) == self._limit + 1)
+            part, feed = feed[:count], feed[count:]
+            kept = rows_in(part)
+            if kept == 1:
+                part[-2] = part[-2]._replace(wanted=True)
+            found.append(self._decode_batch(part)[rows_in(part) - kept :].copy())
         return np.concatenate(found)[:rows]
 
     def _decode_batch(self, feed: Feed) -> Matrix:
@@ -252,19 +230,10 @@ class LlamaContext:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:
             raise ModelError(f"llama.cpp could not run the model (status {status}): {'; '.join(complaints())}")
-        return self._view(feed.rows)
-
-    def _view(self, rows: int) -> Matrix:
-        """Return the first rows of the engine's buffer of logits."""
-        if rows == 0:
-            return self._logits[:0]
-        buffer = lib.llama_get_logits(self._handle)
-        address = addressof(buffer.contents)
-        # Creating a view takes longer than everything else about a row, so it is reused.
-        if len(self._logits) < rows or self._address != address:
-            self._logits = np.ctypeslib.as_array(buffer, (rows, self.model.vocabulary_size))
-            self._address = address
-        return self._logits[:rows]
+        shape = rows_in(feed), self.model.vocabulary_size
+        if not shape[0]:
+            return np.empty(shape, np.float32)
+        return np.ctypeslib.as_array(lib.llama_get_logits(self._handle), shape)
 
 
 def needs_pairs(model: LlamaModel) -> bool:
@@ -284,22 +253,3 @@ def _head_sizes(facts: Mapping[str, str]) -> Iterator[int]:
     hidden, heads = facts.get(f"{about}.embedding_length", ""), facts.get(f"{about}.attention.head_count", "")
     if not stated and hidden.isdecimal() and heads.isdecimal() and int(heads):
         yield int(hidden) // int(heads)
-
-
-def _pairs(feed: Feed, size: int) -> Iterator[tuple[Feed, int]]:
-    """Yield ``feed`` in pieces of 2 to ``size`` ids with no row or at least two, and the number of wanted rows of each.
-
-    Args:
-        feed: at least two ids, of which the last ones, at least two, have wanted rows.
-        size: at least `LEAST_EXACT_BATCH`.
-    """
-    start = 0
-    while start < len(feed):
-        left = len(feed) - start
-        end = start + (left if left <= size else size - (left == size + 1))
-        part = feed.part(start, end)
-        kept = part.rows
-        if kept == 1:
-            part.wanted[-2], part.rows = True, 2
-        yield part, kept
-        start = end

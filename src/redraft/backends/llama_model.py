@@ -6,7 +6,7 @@ import ctypes
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,9 @@ class LlamaModel:
         pad, end = int(lib.llama_vocab_pad(self.vocab)), int(lib.llama_vocab_eos(self.vocab))
         self.pad_token = pad if pad >= 0 else max(end, 0)
         self.costs = LearnedCosts()
-        self._pieces: dict[int, bytes] = {}
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
+        self.token_bytes = cache(self._token_bytes)
 
     def _load(self, options: LlamaOptions) -> Any:
         params = lib.llama_model_default_params()
@@ -234,23 +234,8 @@ class LlamaModel:
             size = -count
         return tuple(buffer[:count])
 
-    def listed_tokens(self) -> object:
-        """Return texts and kinds of all tokens, and the encoding of bytes in them.
-
-        Equal vocabularies have the same ids.
-        """
-        every = range(self.vocabulary_size)
-        return (
-            lib.llama_vocab_type(self.vocab),
-            list(map(lib.llama_vocab_get_text, repeat(self.vocab), every)),
-            list(map(lib.llama_vocab_get_attr, repeat(self.vocab), every)),
-        )
-
-    def token_bytes(self, token: int) -> bytes:
+    def _token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
-        known = self._pieces.get(token)
-        if known is not None:
-            return known
         if not 0 <= token < self.vocabulary_size or not self.handle:
             return b""
         buffer = ctypes.create_string_buffer(64)
@@ -258,8 +243,7 @@ class LlamaModel:
         if count < 0:
             buffer = ctypes.create_string_buffer(-count)
             count = lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
-        self._pieces[token] = buffer.raw[: max(0, count)]
-        return self._pieces[token]
+        return buffer.raw[: max(0, count)]
 
     def close(self) -> None:
         """Free the weights."""

@@ -7,12 +7,13 @@ slots but a copy of what the cache holds of its prompt: what they compute stays 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llama_slot import LlamaSlot
-from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.llama_slot import AnchoredSlot, LlamaSlot
+from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
 from redraft.decoding.search import MOST
@@ -53,28 +54,27 @@ class LlamaSearch:
         #: The slot that is searched for.
         self._of: LlamaSlot | None = None
 
-    def forget(self, slot: LlamaSlot) -> None:
+    def forget(self, slot: LlamaSlot | AnchoredSlot) -> None:
         """Clear what is held for a slot."""
         if slot is self._of:
             self._place.forget()
             self._of = None
 
-    def rows(self, slot: LlamaSlot, score: Score) -> tuple[NumpyRows, int, int]:
-        """Answer a request with hypotheses of a slot; return the numbers of new tokens and of rows, too.
+    def rows(self, slot: LlamaSlot, score: Score, decode: Callable[[LlamaContext, Feed], Matrix]) -> NumpyRows:
+        """Answer a request with hypotheses of a slot; ``decode`` runs a pass of a context.
 
         Raises:
             ContextOverflow: the hypotheses do not fit into the cache.
         """
-        place, feed = self._place, Feed()
+        place = self._place
         try:
             if slot is not self._of or not score.draft:
                 place.forget()
                 if slot.ids and slot.context.copy(slot.sequence, self.context, place.sequence):
                     place.ids = slot.ids
                 self._of = slot
-            place.prepare(score, feed, exact=False)
-            new, rows = len(feed), feed.rows
-            return NumpyRows(self.context.decode(feed), score.prompt_rows - 1, place.places), new, rows
+            logits = decode(self.context, place.prepare(score, exact=False))
+            return NumpyRows(logits, score.prompt_rows - 1, place.places)
         except BaseException:  # what was prepared has not been computed
             place.forget()
             self._of = None

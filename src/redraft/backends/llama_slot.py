@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from redraft.backends.llama_context import Feed, LlamaContext, leaf_paths
+from redraft.backends.llama_context import Feed, LlamaContext, feed_of, leaf_paths
 from redraft.decoding.types import ROOT, Score, common_prefix
 from redraft.errors import CapabilityError
 
@@ -55,8 +55,8 @@ class LlamaSlot:
         """Yield what must be decoded before `prepare`: nothing."""
         return iter(())
 
-    def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
-        """Roll the cache back to the prefix it shares with the request, and add the ids to decode.
+    def prepare(self, score: Score, *, exact: bool) -> Feed:
+        """Roll the cache back to the prefix it shares with the request, and return the ids to decode.
 
         Raises:
             CapabilityError: the model's memory cannot be rolled back.
@@ -64,8 +64,7 @@ class LlamaSlot:
         prefix, draft = score.prefix, score.draft
         self.places = None
         if self.branches:
-            self._extend_branches(score, feed)
-            return
+            return self._extend_branches(score)
         length = len(prefix)
         kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
         # An exact pass may have left one id more than requested.
@@ -79,10 +78,10 @@ class LlamaSlot:
         else:
             positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
             sequences = self._branch_off(score, kept)
-        feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
+        return feed_of(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
 
-    def _extend_branches(self, score: Score, feed: Feed) -> None:
-        """Add what the branches of the last tree lack, where only rows of leaves are read.
+    def _extend_branches(self, score: Score) -> Feed:
+        """Return what the branches of the last tree lack, where only rows of leaves are read.
 
         Every path continues the sequence that shares most ids with it; the first path of a sequence takes it over, and
         the others get their own.
@@ -104,7 +103,7 @@ class LlamaSlot:
                 members.setdefault(node, []).append(sequence)
         nodes = sorted(members)
         self.places = {node: row for row, node in enumerate(nodes)}
-        feed.add(
+        return feed_of(
             [draft.tokens[node] if node > ROOT else prefix[node] for node in nodes],
             [start + node if node <= ROOT else start - 1 + draft.depths[node] for node in nodes],
             [members[node] for node in nodes],
@@ -215,21 +214,19 @@ class AnchoredSlot:
             if place - (self.anchors[-1][1] if self.anchors else 0) < DISTANCE:
                 continue
             if place > len(self.ids):
-                piece = Feed()
-                self._add(prefix[len(self.ids) : place], piece, 0)
-                yield piece
+                yield self._read(prefix[len(self.ids) : place], 0)
             self._place_anchor(most)
 
-    def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
-        """Add the rest of the ids to decode, after `read_ahead`."""
-        rest = score.prefix[len(self.ids) :] + score.draft.tokens
-        self._add(rest, feed, score.prompt_rows + len(score.draft.tokens))
+    def prepare(self, score: Score, *, exact: bool) -> Feed:
+        """Return the rest of the ids to decode, after `read_ahead`."""
         self.settled = len(score.prefix)
+        rest = score.prefix[len(self.ids) :] + score.draft.tokens
+        return self._read(rest, score.prompt_rows + len(score.draft.tokens))
 
-    def _add(self, ids: tuple[int, ...], feed: Feed, rows: int) -> None:
+    def _read(self, ids: tuple[int, ...], rows: int) -> Feed:
         start = len(self.ids)
-        feed.add(ids, range(start, start + len(ids)), [[self.sequence]] * len(ids), rows)
         self.ids += ids
+        return feed_of(ids, range(start, len(self.ids)), [[self.sequence]] * len(ids), rows)
 
     def _go_back(self, shared: int) -> int:
         """Go back to at most ``shared`` ids; return how many the sequence holds."""

@@ -16,20 +16,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
 
-from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
+from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows_in
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
-from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
-from redraft.decoding.backend import Capabilities
-from redraft.decoding.search import MOST
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -77,12 +76,11 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self._check_anchored()
         #: Recurrent layers cannot read branches.
         self._branches = 0 if self._anchored else options.branches
-        self.capabilities = Capabilities(
-            trees=self._branches > 0,
-            prompt_rows=True,
-            batches=True,
-            hypotheses=0 if self._anchored or options.exact else MOST,
-        )
+        self.capabilities = frozenset({Capability.PROMPT_ROWS, Capability.BATCHES})
+        if self._branches:
+            self.capabilities |= {Capability.TREES}
+        if not self._anchored and not options.exact:
+            self.capabilities |= {Capability.HYPOTHESES}
         #: Opened by the first search.
         self._search: LlamaSearch | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
@@ -148,17 +146,13 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         # The operations of a small model are too short to be divided.
         return free if self.model.size > SMALL_MODEL else lambda: 1
 
-    def _all_contexts(self) -> list[LlamaContext]:
-        """Return the contexts of the slots, and that of searches."""
-        return [*self._contexts, *([self._search.context] if self._search else [])]
-
     def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
         return self._places[slot]
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
         closed = self._slots.pop(slot)
-        if self._search is not None and isinstance(closed, LlamaSlot):
+        if self._search:
             self._search.forget(closed)
         closed.forget()
 
@@ -184,7 +178,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""
-        for context in self._all_contexts():
+        for context in (*self._contexts, *([self._search.context] if self._search else ())):
             context.close()
         self._contexts, self._places, self._search = [], [], None
         if self._owns_model:
@@ -220,47 +214,35 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         """Return the rows of a search, whose pass is its own."""
         (slot, score), *others = requests
         state = self._slots[slot]
-        if others or isinstance(state, AnchoredSlot) or not self.capabilities.hypotheses:
+        if others or isinstance(state, AnchoredSlot) or Capability.HYPOTHESES not in self.capabilities:
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.options, self.context_length, self._contexts[0].threads)
-        started = _clocks()
-        rows, new, wanted = self._search.rows(state, score)
-        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(new, wanted, own if self._alone and self._search.context.running == 1 else wall)
-        return rows
+            self._search = LlamaSearch(self.model, self.options, self.context_length, self._threads)
+        return self._search.rows(state, score, self._decode)
+
+    def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
+        """Return the logits of a pass, and learn what it costs."""
+        wall, own = time.perf_counter(), time.thread_time()
+        logits = context.decode(feed)
+        wall, own = time.perf_counter() - wall, time.thread_time() - own
+        self._took(len(feed), rows_in(feed), own if self._alone and context.running == 1 else wall)
+        return logits
 
     def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
         """Return the rows of each slot after one pass of a context."""
         if not requests:
             return {}
-        self._read_ahead(context, requests)
-        started, feed, ends = _clocks(), Feed(), [0]
-        for slot, score in requests:
-            self._slots[slot].prepare(score, feed, exact=self.options.exact)
-            ends.append(feed.rows)
-        new, rows = len(feed), feed.rows
-        logits = context.decode(feed)
-        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(new, rows, own if self._alone and context.running == 1 else wall)
+        ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
+        for pieces in zip_longest(*ahead, fillvalue=()):
+            context.decode([*chain(*pieces)])
+        feeds = [self._slots[slot].prepare(score, exact=self.options.exact) for slot, score in requests]
+        ends = [0, *accumulate(map(rows_in, feeds))]
+        logits = self._decode(context, [*chain(*feeds)])
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
         }
-
-    def _read_ahead(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> None:
-        """Decode what slots must read before their anchors are placed, in as few passes as possible."""
-        reading = [self._slots[slot].read_ahead(score) for slot, score in requests]
-        while reading:
-            feed, going = Feed(), []
-            for pieces in reading:
-                if (piece := next(pieces, None)) is not None:
-                    feed.append(piece)
-                    going.append(pieces)
-            reading = going
-            if len(feed):
-                context.decode(feed)
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Check requests before anything is changed; free the branches of older trees."""
@@ -295,8 +277,3 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def _extends(self, score: Score) -> bool:
         """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
         return score.draft.leaves_only and not score.draft.is_chain and not self.options.exact
-
-
-def _clocks() -> tuple[float, float]:
-    """Return wall time, and the processor time of this thread."""
-    return time.perf_counter(), time.thread_time()

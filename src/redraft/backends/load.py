@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from redraft.backends.llama_model import on_gpu
 from redraft.backends.llamacpp import LlamaCpp
@@ -25,7 +25,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, is_remote
 from redraft.backends.remote.batching import batched
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.method import DraftModel, Method, Value
+from redraft.decoding.method import Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ModelError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
@@ -38,18 +38,6 @@ if TYPE_CHECKING:
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
     from redraft.backends.remote.backend import RemoteBackend
     from redraft.captions.languages import Language
-
-
-@runtime_checkable
-class EarlyExits(Protocol):
-    """A backend that can run its first layers alone."""
-
-    def early_exit(self, layers: int) -> Backend:
-        """Return a model of the first ``layers`` layers, with the target's head and a separate cache.
-
-        Raises:
-            CapabilityError: the model has fewer layers.
-        """
 
 
 @runtime_checkable
@@ -77,12 +65,11 @@ def backends_of(
             from the target's.
     """
     method.require(target.capabilities)
-    if method.draft_model is DraftModel.LAYERS:
-        if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:
-            raise CapabilityError(f"method {method.name!r} needs a backend with early exit")
-        small = target.early_exit(method.layers_in(options))
+    if Capability.EARLY_EXIT in method.needs:
+        exits: Any = target
+        small = exits.early_exit(int(options["layers"]))
         stack.callback(small.close)
-    elif not method.draft_model:
+    elif not method.small_model:
         return {TARGET: target}
     elif small is None:
         raise CapabilityError(
@@ -104,12 +91,7 @@ def check_same_vocabulary(target: Backend, small: Backend) -> None:
         raise CapabilityError(
             f"the small model has {sizes[1]} tokens and the target {sizes[0]}; they must share one vocabulary"
         )
-    same = (  # faster than token by token
-        isinstance(target, LlamaCpp)
-        and isinstance(small, LlamaCpp)
-        and target.model.listed_tokens() == small.model.listed_tokens()
-    )
-    for token in () if same else range(sizes[0]):
+    for token in range(sizes[0]):
         if target.token_bytes(token) != small.token_bytes(token):
             raise CapabilityError(f"the small model's vocabulary differs from the target's, first at token {token}")
     if target.end_tokens != small.end_tokens:
@@ -142,12 +124,8 @@ def resolve(name: str) -> Path:
     fetched = cached_path(name, CATALOGUE)
     if fetched is not None:
         return fetched
-    try:
-        path = _path(name)
-        unknown = not name or (not path.exists() and path.suffix.lower() != ".gguf")
-    except (OSError, RuntimeError) as error:
-        raise ModelError(f"model {name!r} cannot be a file: {error}") from error
-    if unknown:
+    path = _path(name)
+    if not name or not (os.path.exists(path) or path.suffix.lower() == ".gguf"):  # noqa: PTH110  # false for bad names
         near = nearest(name, (*SHIPPED, *CATALOGUE, *(model.name for model in models_on_disk())))
         raise ModelError(f"model {name!r} is neither a name nor a file{near}: use {_MODELS_OF_LLAMA_CPP}")
     return path
@@ -282,16 +260,13 @@ def _path(name: str) -> Path:
             f"model {name!r} is an address: download the file, and give its path; models of Ollama and LM Studio need "
             "no server (ollama:NAME, lmstudio:NAME), and other servers are vllm:URL or sglang:URL"
         )
-    return Path(name).expanduser()
+    return Path(os.path.expanduser(name))  # noqa: PTH111  # leaves unknown users as they are
 
 
 def _folder(name: str) -> Path | None:
     """Return the folder of a transformers model if the name is one."""
-    try:
-        path = _path(name)
-        return path if name and (path / "config.json").is_file() else None
-    except (OSError, RuntimeError):  # not a valid file name
-        return None
+    path = _path(name)
+    return path if name and os.path.isfile(path / "config.json") else None  # noqa: PTH113  # false for bad names
 
 
 def open_models(
@@ -318,7 +293,7 @@ def open_models(
         OptionError: an option of the engine is unknown, has an invalid value, or is not for the target's backend.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
-    wanted = [method.name for method in methods if method.draft_model is DraftModel.SMALL]
+    wanted = [method.name for method in methods if method.small_model]
     if wanted and small is None:
         raise CapabilityError(
             f"method {wanted[0]!r} needs a small model with the vocabulary of {model!r}; name it with --draft-model"

@@ -1,4 +1,4 @@
-"""This machine: processor, entries of the cache, and the installed build of llama.cpp.
+"""This machine: the processor, and the installed build of llama.cpp.
 
 Uses only the standard library and does not load llama.cpp, because tools/setup_env.py runs before anything is
 installed.
@@ -7,8 +7,6 @@ installed.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import platform
 import re
 import subprocess
@@ -19,10 +17,8 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 from redraft.backends.library import library_folder
-from redraft.folders import cache_folder
 
 CPUINFO = Path("/proc/cpuinfo")
 #: Trademarks, clock rates, and the separators of signatures.
@@ -67,12 +63,6 @@ def _named_by_system() -> str:
         with suppress(OSError, subprocess.SubprocessError):
             asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
             return subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    if sys.platform == "win32":
-        import winreg
-
-        place = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
-        with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
-            return str(winreg.QueryValueEx(key, "ProcessorNameString")[0]).strip()
     return platform.processor()
 
 
@@ -82,28 +72,6 @@ def _first_entry(cpuinfo: Path) -> dict[str, str]:
         pairs = (line.split(":", 1) for line in takewhile(lambda line: ":" in line, lines))
         return {key.strip(): value.strip() for key, value in pairs}
     return {}
-
-
-def cached(name: str) -> dict[str, Any]:
-    """Return the entries of a JSON file in the cache folder; empty if it cannot be read."""
-    if (folder := cache_folder()) is not None:
-        with suppress(OSError, ValueError):
-            found = json.loads((folder / name).read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
-    return {}
-
-
-def keep_cached(name: str, key: str, value: object) -> None:
-    """Store an entry of a JSON file in the cache folder, if there is one that can be written."""
-    if (folder := cache_folder()) is None:
-        return
-    with suppress(OSError):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may read the file meanwhile.
-        part = path.with_name(f"{name}.{os.getpid()}")
-        part.write_text(json.dumps({**cached(name), key: value}, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
 
 
 @cache

@@ -20,8 +20,6 @@ from redraft.decoding.types import Distribution, WholeDistribution
 
 Matrix = NDArray[np.float32]
 
-#: Maximum number of best tokens to find one by one; partially sorting a row takes as long as 30 such searches.
-_FEW = 16
 #: If the largest logit is within these bounds, exponentials and their sum fit 32 bits without shifting.
 _LOWEST, _HIGHEST = -20.0, 70.0
 
@@ -77,19 +75,10 @@ class NumpyDistribution(WholeDistribution):
         weights = self._p[kept] / self._p[kept].sum()
         return dict(zip(kept.tolist(), weights.tolist(), strict=True))
 
-    def only(self, tokens: frozenset[int]) -> WholeDistribution:
-        """Return the distribution among some tokens; this one if none of them is possible."""
-        rest = np.zeros_like(self._p)
-        places = _places(tokens)
-        rest[places] = self._p[places]
-        return NumpyDistribution(rest) if rest.any() else self
-
-    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
-        """Return the distribution without some tokens, except those in ``but``; this one if nothing is left."""
-        if not tokens:
-            return self
+    def without(self, tokens: frozenset[int] | None, but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, or all, except those in ``but``; this one if nothing is left."""
         rest, kept = self._p.copy(), _places(but)
-        rest[_places(tokens)] = 0.0
+        rest[slice(None) if tokens is None else _places(tokens)] = 0.0
         rest[kept] = self._p[kept]
         return NumpyDistribution(rest) if rest.any() else self
 
@@ -125,7 +114,7 @@ class MatrixRows(ABC):
 
     @abstractmethod
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens that are possible, best first, lower ids first among equals."""
 
     def argmax(self, node: int) -> int:
         """Return the most probable token, the lowest id among equals."""
@@ -134,11 +123,6 @@ class MatrixRows(ABC):
         if not self._best:  # all other rows at once: most are requested, and each result synchronises a GPU
             self._best = self._logits[self._root :].argmax(1).tolist()
         return self._best[self._place(node) - self._root]
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
-        best, normaliser = self.best(node, k), self._log_normaliser(node)
-        return [(token, value - normaliser) for token, value in zip(best, self.row(node)[best].tolist(), strict=True)]
 
     def distribution(self, node: int, temperature: float) -> NumpyDistribution:
         """Return the distribution at a temperature above 0."""
@@ -166,32 +150,16 @@ class NumpyRows(MatrixRows):
         return self._normaliser[node]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens that are possible, best first, lower ids first among equals."""
         row = self.row(node)
-        k = min(k, len(row))
-        found = self._best_one_by_one(node, row, k) if k <= _FEW else []
-        if len(found) == k:
-            return found
-        threshold = np.partition(row, -k)[-k]
-        candidates = np.flatnonzero(row >= threshold)
-        best: list[int] = candidates[np.argsort(-row[candidates], kind="stable")][:k].tolist()
-        return best
-
-    def _best_one_by_one(self, node: int, row: NDArray[Any], k: int) -> list[int]:
-        """As `best`, but without impossible tokens."""
-        found = [self.argmax(node)][:k]
-        if k < 2:
-            return found
         row = row if row.flags.writeable else row.copy()
-        values = [row[found[0]]]
+        found: list[int] = []
+        values: list[float] = []
         try:
-            while len(found) < k:
-                row[found[-1]] = -np.inf
-                token = int(row.argmax())
-                if row[token] == -np.inf:
-                    break
+            while len(found) < k and row[token := int(row.argmax())] > -np.inf:
                 found.append(token)
                 values.append(row[token])
+                row[token] = -np.inf
         finally:
             row[found] = values
         return found

@@ -15,23 +15,24 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-from redraft.backends.machine import cached, keep_cached, library_hash
+from redraft.backends.machine import library_hash
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.backends.selftest import judge
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import CapabilityError
+from redraft.folders import cache_folder
 
 if TYPE_CHECKING:
     from redraft.backends.llamacpp import LlamaCpp
 
-#: Name of the file with results in the cache.
-FILE = "going-back.json"
+#: Folder in the cache with an empty file for each model that goes back.
+FOLDER = "going-back"
 #: Timeout of the child in seconds, which loads the model.
 TIMEOUT_S = 600.0
 #: Maximum difference that can be rounding; with our kernels it is 0, and states that are not those of the ids differ by
@@ -54,8 +55,8 @@ def check_anchors(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> N
     # Build, place and shape: models that differ only in their weights go back alike.
     shape = {key: value for key, value in metadata.items() if not key.startswith(("general.name", "tokenizer."))}
     digest = hashlib.sha256(json.dumps(shape, sort_keys=True).encode() + Path(__file__).read_bytes())
-    key = f"{library_hash()} {gpu_layers} {digest.hexdigest()[:12]}"
-    if cached(FILE).get(key) == "right":
+    folder, name = cache_folder(), f"{library_hash()}-{gpu_layers}-{digest.hexdigest()[:12]}"
+    if folder and (folder / FOLDER / name).exists():
         return
     command = [sys.executable, "-P", "-m", __name__, str(path), str(gpu_layers)]
     found = judge(command, timeout=TIMEOUT_S, tolerance=TOLERANCE)
@@ -66,7 +67,10 @@ def check_anchors(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> N
             f"model {path.name!r} has recurrent layers, which do not return to an earlier token correctly "
             f"({reason}); use another model"
         )
-    keep_cached(FILE, key, found.kernels)
+    if folder:
+        with suppress(OSError):  # the next process tries again
+            (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+            (folder / FOLDER / name).touch()
 
 
 def difference(path: Path, gpu_layers: int = 0, *, anchored: bool = True) -> float:

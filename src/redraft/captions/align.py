@@ -37,11 +37,6 @@ def seam(before: Sequence[Hashable], behind: Sequence[Hashable], new: Sequence[H
     return same + min(range(len(left)), key=rank)
 
 
-def distance(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
-    """Return the Levenshtein distance: how many items must be replaced, inserted and removed."""
-    return _distances(old, new)[-1] if old else len(new)
-
-
 def in_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the length of the longest common subsequence."""
     return _common(one, other)[-1]

@@ -5,21 +5,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import accumulate
 
-from redraft.captions.markup import label_at, translation_in
-from redraft.captions.thoughts import closes, closing_mark, has_thoughts
+from redraft.captions.markup import lines_before, translation_in
 from redraft.decoding.lines import LineBreaks, first_line
-
-
-class _Part(NamedTuple):
-    """Ids of an output: from where, up to where, and whether a line break ended them."""
-
-    start: int
-    stop: int
-    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +36,13 @@ class OutputReader:
 
     def end(self, output: Sequence[int]) -> int | None:
         """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
-        if self.breaks.end(output) is None:
-            return None
-        part = self._part(output)
-        return part.stop if part.ended else None
+        start = self._start(output)
+        length = self.breaks.end(output[start:])
+        return None if length is None else start + length
 
     def pieces(self, output: Sequence[int]) -> list[bytes]:
         """Return the bytes of each id that belong to the translation."""
-        start = 0 if self.breaks.end(output) is None else self._part(output).start
+        start = self._start(output)
         pieces = [self._piece(token) if place >= start else b"" for place, token in enumerate(output)]
         text = b"".join(pieces).decode(errors="surrogateescape")
         places = [_length(text[:place]) for place in translation_in(text, self.source, self.labels)]
@@ -67,29 +58,14 @@ class OutputReader:
         data = self.token_bytes(token)
         return first_line(data) if token in self.breaks.within else data
 
-    def _text(self, ids: Sequence[int]) -> str:
-        return b"".join(map(self._piece, ids)).decode(errors="replace").strip()
-
-    def _part(self, output: Sequence[int]) -> _Part:
-        """Return the line with the translation: the first one that is neither thoughts nor a label."""
-        start, thinks = 0, not has_thoughts(self.source)
-        thinking = mark = ""  # what closes thoughts that go on, and what closes thoughts in this line
-        while True:
-            length = self.breaks.end(output[start:])
-            part = _Part(start, len(output) if length is None else start + length, length is not None)
-            line = self._text(output[part.start : part.stop])
-            if thinks:
-                thinking = thinking or closing_mark(line)
-                mark = thinking or closes(line)
-            if mark in line:
-                thinking = ""
-            silent = bool(thinking) or (bool(mark) and not line.rpartition(mark)[2].strip())
-            if not part.ended or not (silent or self._is_label(line)):
-                return part._replace(start=part.stop) if silent else part
-            start = part.stop
-
-    def _is_label(self, line: str) -> bool:
-        return bool(line) and label_at(line, self.source, self.labels) == len(line)
+    def _start(self, output: Sequence[int]) -> int:
+        """Return how many ids precede the line with the translation."""
+        if self.breaks.end(output) is None:
+            return 0
+        pieces = [self.token_bytes(token) for token in output]
+        text = b"".join(pieces).decode(errors="surrogateescape")
+        skipped = _length(text[: lines_before(text, self.source, self.labels)])
+        return bisect_left([0, *accumulate(map(len, pieces))], skipped, hi=len(pieces))
 
 
 def _length(text: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 import budoux
@@ -22,6 +22,7 @@ SPACE = re.compile(f"[^\\S{NO_BREAK}]+")
 _THAI = "\u0e01-\u0e5b"
 #: A run of Thai, or one of another script without spaces in which syllables have several characters.
 _RUN = re.compile(f"[{_THAI}]+|[\u0e81-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+_thai = cache(budoux.load_default_thai_parser)
 #: What belongs to the consonant after it: vowels that are written before it, and the signs that stack it.
 _BEFORE_CONSONANT = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2]")
 #: What belongs to the syllable before it: signs of repetition and abbreviation, vowels, and a consonant at its end.
@@ -74,11 +75,6 @@ def _ends(run: str) -> frozenset[int]:
     """Return where the words or syllables of a run end."""
     ends = accumulate(map(len, _thai().parse(run))) if re.match(f"[{_THAI}]", run) else range(1, len(run) + 1)
     return frozenset(end for end in ends if not (_BEFORE_CONSONANT.match(run[end - 1]) or _BEHIND.match(run, end)))
-
-
-@lru_cache(maxsize=1)
-def _thai() -> budoux.Parser:
-    return budoux.load_default_thai_parser()
 
 
 def rules() -> dict[str, str | dict[str, dict[str, int]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension
@@ -47,7 +47,8 @@ class ChatTemplate:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
         )
-        environment.filters["tojson"] = _to_json
+        # Plain JSON, as chat templates expect; Jinja's own filter escapes HTML.
+        environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals["raise_exception"] = _raise_exception
         # Fixed at load time: a clock in the prompt would prevent any reuse of the cache.
         environment.globals["strftime_now"] = datetime.now().strftime
@@ -89,11 +90,11 @@ class ChatTemplate:
             raise unusable("it drops the instruction")
         return f"{text}{self._gap}{header}"
 
-    def ask(self, content: object) -> str:
+    def ask(self, content: str) -> str:
         """Render a single message of the user, up to the start of the answer.
 
         Args:
-            content: its text, or whatever else the template expects.
+            content: its text.
 
         Raises:
             ModelError: the template fails.
@@ -158,11 +159,6 @@ class _Generation(Extension):
     def parse(self, parser: Parser) -> list[nodes.Node]:
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _to_json(value: Any, **options: Any) -> str:
-    """Return plain JSON, as chat templates expect; Jinja's own filter escapes HTML."""
-    return json.dumps(value, ensure_ascii=False, **options)
 
 
 def _raise_exception(message: str) -> None:

@@ -6,9 +6,9 @@ These are plain data without I/O; `redraft.captions.formats` reads and writes th
 from __future__ import annotations
 
 import json
-import math
 import re
 import reprlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias, TypeGuard
@@ -40,10 +40,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 def is_seconds(value: object) -> bool:
     """Whether a value is a finite number of at least 0."""
-    try:
-        return is_number(value) and 0 <= float(value) < math.inf
-    except OverflowError:  # an integer too large for a float
-        return False
+    return is_number(value) and 0 <= value <= sys.float_info.max
 
 
 def shown(value: object) -> str:

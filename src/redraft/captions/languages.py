@@ -43,43 +43,14 @@ _NAMES = {
 _OWN_NAMES = {"ja": "日本語", "zh": "中文"}
 
 #: Names that are accepted but not used, and tags that came before BCP 47.
-_ALIASES = {"mandarin": "zh", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
-
-#: Words beside the name of a language, as in "Chinese (Traditional)" -> script or territory.
-QUALIFIERS = {
-    **dict.fromkeys(("traditional", "繁體", "繁体", "繁體中文", "繁体中文", "正體"), "Hant"),
-    **dict.fromkeys(("simplified", "简体", "簡體", "简体中文", "簡體中文"), "Hans"),
-    **dict.fromkeys(("latin", "roman"), "Latn"),
-    **dict.fromkeys(("arabic", "perso-arabic", "shahmukhi"), "Arab"),
-    "cyrillic": "Cyrl",
-    "devanagari": "Deva",
-    "gurmukhi": "Guru",
-    "latin america": "419",
-    "latin american": "419",
-    **dict.fromkeys(("united states", "usa", "us", "american"), "US"),
-    **dict.fromkeys(("united kingdom", "great britain", "uk", "british"), "GB"),
-    **dict.fromkeys(("mainland china", "china", "prc"), "CN"),
-    **dict.fromkeys(("macao", "macau"), "MO"),
-    **dict.fromkeys(("argentina", "argentinian"), "AR"),
-    **dict.fromkeys(("australia", "australian"), "AU"),
-    **dict.fromkeys(("austria", "austrian"), "AT"),
-    **dict.fromkeys(("belgium", "belgian"), "BE"),
-    **dict.fromkeys(("brazil", "brazilian"), "BR"),
-    **dict.fromkeys(("canada", "canadian"), "CA"),
-    **dict.fromkeys(("colombia", "colombian"), "CO"),
-    **dict.fromkeys(("india", "indian"), "IN"),
-    **dict.fromkeys(("ireland", "irish"), "IE"),
-    **dict.fromkeys(("mexico", "mexican"), "MX"),
-    **dict.fromkeys(("switzerland", "swiss"), "CH"),
-    **dict.fromkeys(("taiwan", "taiwanese"), "TW"),
-    **{"france": "FR", "germany": "DE", "hong kong": "HK", "japan": "JP", "new zealand": "NZ", "pakistan": "PK"},
-    **{"portugal": "PT", "serbia": "RS", "singapore": "SG", "south africa": "ZA", "spain": "ES"},
+_ALIASES = {
+    "chinese (simplified)": "zh-Hans",
+    "chinese (traditional)": "zh-Hant",
+    "mandarin": "zh",
+    "simplified chinese": "zh-Hans",
+    "zh-chs": "zh-Hans",
+    "zh-cht": "zh-Hant",
 }
-_QUALIFIER = re.compile(
-    rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, QUALIFIERS), key=len, reverse=True))})(?!\w)", re.IGNORECASE
-)
-#: What stands beside qualifiers without a meaning of its own.
-_FILLING = re.compile(r"[()\[\]（）,;/_]|(?<!\w)-|-(?!\w)|(?<!\w)(?:script|characters|alphabet)(?!\w)", re.IGNORECASE)
 
 #: Remarks in ISO 639 names: "Modern Greek (1453-)", "Swahili (macrolanguage)".
 _REMARK = re.compile(r" \((?:macrolanguage|individual language|[^)]*[0-9][^)]*)\)")
@@ -166,27 +137,14 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        parts = re.split(r"[\s,;/+]+", tag)
-        listed = len(parts) > 1 and all(map(_find, parts))
-        several = "; name several languages one by one, as in --to de --to ja" if listed else ""
-        raise OptionError(
-            f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN{several}", field
-        )
+        given = reprlib.repr(text)
+        raise OptionError(f"{given} is not known: use a BCP 47 tag such as de, ja or zh-CN for each language", field)
     canonical, code = _shortest(found), found.language or ""
     name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
     if name is None:
         name = _NAMES.get(code) or _REMARK.sub("", Lang(code).name)
         name = name if canonical == code else f"{name} ({canonical})"
     return Language(tag, found.to_tag(), canonical, code, name)
-
-
-@lru_cache(maxsize=4096)
-def standard_tag(text: str) -> str:
-    """Return the standard tag of a language given by tag or name; the text itself if it is unknown."""
-    try:
-        return parse_language(text).standard
-    except OptionError:
-        return text
 
 
 @lru_cache(maxsize=4096)
@@ -198,13 +156,16 @@ def known_language(text: str) -> Language | None:
         return None
 
 
-@lru_cache(maxsize=4096)
+def standard_tag(text: str) -> str:
+    """Return the standard tag of a language given by tag or name; the text itself if it is unknown."""
+    known = known_language(text)
+    return known.standard if known else text
+
+
 def canonical_tag(text: str) -> str:
     """Return the canonical tag of a language given by tag or name; the text itself if it is unknown."""
-    try:
-        return parse_language(text).canonical
-    except OptionError:
-        return text
+    known = known_language(text)
+    return known.canonical if known else text
 
 
 def same_of(text: str, tags: Iterable[str]) -> str | None:
@@ -252,7 +213,7 @@ def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
     the script is unknown and several are supported, the result is None.
     """
     script = _script(wanted)
-    same = [each for each in same_language(wanted, supported) if _same_script(script, _script(each))]
+    same = [each for each in same_language(wanted, supported) if script is None or _script(each) in (None, script)]
     if script is None and len({_script(each) for each in same}) > 1:
         return None
 
@@ -292,25 +253,18 @@ def _alpha3(language: Language) -> str | None:
 
 def _script(language: Language) -> str | None:
     """Return the explicit or likely script of a tag; None if CLDR does not know the language."""
-    named = _tag(language).script or langcodes.Language.get(language.canonical).script
-    if named is not None:
-        return named
-    full = langcodes.Language.get(language.canonical).maximize()
-    # CLDR's fallback for unknown languages is American English.
-    unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
-    return None if unknown else full.script
-
-
-def _same_script(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or _FORMS.get(one, one) == _FORMS.get(other, other)
+    script = _tag(language).script or langcodes.Language.get(language.canonical).script
+    if script is None:
+        full = langcodes.Language.get(language.canonical).maximize()
+        # CLDR's fallback for unknown languages is American English.
+        unknown = (full.script, full.territory) == ("Latn", "US") and language.code != "en"
+        script = None if unknown else full.script
+    return _FORMS.get(script or "", script)
 
 
 def _tag(language: Language) -> langcodes.Language:
     """Parse the user's text as a tag; a name gives the empty tag."""
-    try:
-        return langcodes.Language.get(language.tag, normalize=False)
-    except LanguageTagError:
-        return langcodes.Language.make()
+    return _tagged(language.tag, normalize=False)
 
 
 def _find(tag: str) -> langcodes.Language | None:
@@ -320,41 +274,19 @@ def _find(tag: str) -> langcodes.Language | None:
     found = _tagged(_ALIASES.get(tag.casefold(), tag))
     # Three letters are never a name, since there are languages called "The" and "A".
     if not _is_known(found) and len(tag) > 3:
-        found = _tagged(names().get(tag.casefold(), "und"))
-    if not _is_known(found):
-        found = _qualified(tag)
+        found = _tagged(_names().get(tag.casefold(), "und"))
     if not _is_known(found):
         return None
     found = found.prefer_macrolanguage()
     return langcodes.Language.make(found.language, script=found.script, territory=found.territory)
 
 
-def _tagged(tag: str) -> langcodes.Language:
-    """Parse a tag; without one, return the empty tag."""
+def _tagged(tag: str, *, normalize: bool = True) -> langcodes.Language:
+    """Parse a tag; a name gives the empty tag."""
     try:
-        return langcodes.Language.get(tag)
+        return langcodes.Language.get(tag, normalize=normalize)
     except LanguageTagError:
         return langcodes.Language.make()
-
-
-def _qualified(text: str) -> langcodes.Language:
-    """Parse a name with a script, territory or tag beside it: "Chinese (Traditional)", "French (fr-CA)"."""
-    subtags = {QUALIFIERS[each.casefold()] for each in _QUALIFIER.findall(text)}
-    name = " ".join(_FILLING.sub(" ", _QUALIFIER.sub(" ", text)).split())
-    first, _, tag = name.rpartition(" ")
-    beside = _tagged(tag) if first else langcodes.Language.make()
-    named = _tagged(names().get(name.casefold(), "und"))
-    if beside.language and beside.language == _tagged(names().get(first.casefold(), "und")).language:
-        named = beside
-    elif not subtags or len(name) < 4:
-        return langcodes.Language.make()
-    scripts = [each for each in subtags if len(each) == 4]
-    territories = [each for each in subtags if len(each) < 4]
-    if len(scripts) > 1 or len(territories) > 1:
-        return langcodes.Language.make()
-    return langcodes.Language.make(
-        named.language, script=next(iter(scripts), named.script), territory=next(iter(territories), named.territory)
-    )
 
 
 def _is_known(language: langcodes.Language) -> bool:
@@ -368,7 +300,7 @@ def _is_known(language: langcodes.Language) -> bool:
 
 
 @cache
-def names() -> dict[str, str]:
+def _names() -> dict[str, str]:
     """Return English name in lower case -> tag; of two languages with the same name, the more widely used."""
     tags = {name.casefold(): tag for tag, name in _NAMES.items()} | _ALIASES
     languages = [language for language in iter_langs() if language.scope() in _ONE_LANGUAGE]

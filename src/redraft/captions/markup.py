@@ -21,11 +21,24 @@ _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 _APOSTROPHES = frozenset("'‘’‚")
 
 
-def translation_in(text: str, source: str, labels: Collection[str]) -> tuple[int, int]:
-    """Return where in a line the translation of a source, into a language with these names, starts and ends."""
+def lines_before(text: str, source: str, labels: Collection[str]) -> int:
+    """Return the length of the lines before the one with a translation: thoughts, and the language's name."""
+    start = _behind_thoughts(text, source)
+    start += label_at(text[start:], source, labels)
+    rest = text[start:].lstrip()
+    return text.rfind("\n", 0, len(text) - len(rest)) + 1 if rest else len(text)
+
+
+def _behind_thoughts(text: str, source: str) -> int:
     start = 0
     while not has_thoughts(source) and (thoughts := thoughts_at(text[start:])):
         start += thoughts
+    return start
+
+
+def translation_in(text: str, source: str, labels: Collection[str]) -> tuple[int, int]:
+    """Return where in a line the translation of a source, into a language with these names, starts and ends."""
+    start = _behind_thoughts(text, source)
     label = start + label_at(text[start:], source, labels)
     start = label if text[label:].strip() else start
     inner = text[start:].strip()

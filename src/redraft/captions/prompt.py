@@ -17,14 +17,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.fields import filled
 from redraft.captions.languages import Language
 from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.templates import END_MARK, TEMPLATES, Layout, Request, Template, choose_template
+from redraft.captions.templates import END_MARK, TEMPLATES, Request, Template, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 
@@ -43,61 +42,47 @@ def clean(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-@dataclass(frozen=True, slots=True)
 class Prompter:
-    """Makes the prompts of one model for one language pair.  Created by `for_model`.
+    """Makes the prompts of one model for one language pair.
+
+    Args:
+        metadata: the model's GGUF metadata as text.
+        source: source language.
+        target: target language.
+        template: one of `TEMPLATE_NAMES`; None chooses by the metadata.
+        prompt: a prompt of the user's own, instead of a template.
 
     Attributes:
         template: name of the template.
-        layout: renders a request.
-        start_token: id of the model's start token; None if unknown.
-        end_token: id of its end token; None if unknown.
-        sources_only: whether the model sees earlier sentences without their translations.
+
+    Raises:
+        OptionError: the template is unknown or comes with a prompt, the prompt has a wrong field, or the model was
+            not trained on a language.
+        ModelError: the metadata do not determine a template, or the template cannot be used.
     """
 
-    template: str
-    layout: Layout
-    start_token: int | None = None
-    end_token: int | None = None
-    sources_only: bool = False
-
-    @classmethod
-    def for_model(
-        cls,
+    def __init__(
+        self,
         metadata: Mapping[str, str],
         source: Language,
         target: Language,
         template: str | None = None,
         prompt: str | None = None,
-    ) -> Prompter:
-        """Create the prompter for a model.
-
-        Args:
-            metadata: the model's GGUF metadata as text.
-            source: source language.
-            target: target language.
-            template: one of `TEMPLATE_NAMES`; None chooses by the metadata.
-            prompt: a prompt of the user's own, instead of a template.
-
-        Raises:
-            OptionError: the template is unknown or comes with a prompt, the prompt has a wrong field, or the model was
-                not trained on a language.
-            ModelError: the metadata do not determine a template, or the template cannot be used.
-        """
+    ) -> None:
         if template is not None and template not in TEMPLATE_NAMES:
             *others, last = TEMPLATE_NAMES
             raise OptionError(f"{template!r} is not known: use {', '.join(others)} or {last}", "template")
         if template is not None and prompt is not None:
             raise OptionError("template and prompt cannot be combined, so leave one out")
-        start, end = (control_token(metadata, name) for name in ("bos", "eos"))
         if prompt is not None:
             chosen = Template(filled(prompt), "prompt")
         else:
             chosen = TEMPLATES[template] if template else choose_template(metadata)
-        sources_only = "sources" in chosen.variables
-        prompter = cls(chosen.name, chosen.layout(metadata, source, target), start, end, sources_only)
-        prompter.segments(Request("x"))  # fails now if the template cannot be used
-        return prompter
+        self.template, self._layout = chosen.name, chosen.layout(metadata, source, target)
+        self._start, self._end = (control_token(metadata, name) for name in ("bos", "eos"))
+        #: Whether the model sees earlier sentences without their translations.
+        self._sources_only = "sources" in chosen.variables
+        self.segments(Request("x"))  # fails now if the template cannot be used
 
     def segments(self, request: Request) -> tuple[PromptSegment, ...]:
         """Return the prompt's segments; their texts, joined, are the whole prompt.
@@ -119,13 +104,13 @@ class Prompter:
         marked = Request(
             mark(clean(request.source)),
             tuple(
-                (mark(source), "" if self.sources_only else mark(translation))
+                (mark(source), "" if self._sources_only else mark(translation))
                 for source, translation in context
                 if source and translation
             ),
             tuple((mark(term), mark(wanted)) for term, wanted in glossary),
         )
-        return tuple(_cut(self.layout(marked), texts, self.end_token))
+        return tuple(_cut(self._layout(marked), texts, self._end))
 
     def encode(self, request: Request, encode: Callable[[Sequence[PromptSegment]], list[int]]) -> tuple[int, ...]:
         """Return the prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.
@@ -135,7 +120,7 @@ class Prompter:
             ModelError: the chat template does not support such a conversation.
         """
         ids = encode(self.segments(request))
-        if self.start_token is not None and ids[:2] == [self.start_token] * 2:
+        if self._start is not None and ids[:2] == [self._start] * 2:
             return tuple(ids[1:])  # the chat template already contains it
         return tuple(ids)
 
@@ -163,27 +148,22 @@ def conversation(
     return _cut(rendered, [], end_token)  # it looks into the messages, for example for earlier thoughts
 
 
-def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:
+def _cut(rendered: str, texts: Sequence[str], end_token: int | None) -> list[PromptSegment]:
     """Split a rendered layout at its marks, and insert the texts."""
+    if end_token is None:
+        rendered = rendered.replace(END_MARK, "")
     parts = _MARK.split(rendered)
     marks = [name for name in parts[1::2] if name != "end"]
     if sorted(marks, key=int) != [str(index) for index in range(len(texts))]:
         raise unusable("it drops or repeats the text")
     segments: list[PromptSegment] = []
-
-    def add(text: str, special: bool) -> None:
-        if segments and segments[-1].special == special and segments[-1].token is None:
-            segments[-1] = PromptSegment(segments[-1].text + text, special)
-        elif text:
-            segments.append(PromptSegment(text, special))
-
     for index, part in enumerate(parts):
         if index % 2 == 0:
-            add(part, special=True)
-        elif part != "end":
-            add(texts[int(part)], special=False)
-        elif end_token is not None:
+            segments += [PromptSegment(part, True)] * (part != "")
+        elif part == "end":
             segments.append(PromptSegment("", True, end_token))
+        else:
+            segments += [PromptSegment(texts[int(part)], False)] * (texts[int(part)] != "")
     return segments
 
 

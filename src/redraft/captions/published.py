@@ -5,16 +5,13 @@ Publishers name the languages of translation models; chat models name too many, 
 
 from __future__ import annotations
 
-import logging
 import tomllib
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from redraft.captions.languages import Language, closest, parse_language
-from redraft.errors import OptionError
-
-log = logging.getLogger(__name__)
 
 #: Template -> its table.
 PUBLISHED: dict[str, dict[str, Any]] = tomllib.loads((files("redraft.captions") / "prompts.toml").read_text("utf-8"))
@@ -41,37 +38,14 @@ _SUGGESTED = 2
 
 
 @lru_cache(1024)  # finding it takes milliseconds, and every prompt needs it
-def tag_among(language: Language, tags: str) -> str:
-    """Return which of ``tags`` serves for a language; empty if none does."""
-    found = closest(language, [parse_language(tag) for tag in tags.split()])
-    return found.tag if found else ""
+def among(language: Language, tags: Iterable[str]) -> Language | None:
+    """Return which of ``tags`` serves for a language; None if none does."""
+    return closest(language, map(parse_language, tags))
 
 
 def suggestion(language: Language) -> str:
     """Return which models support a language, as a clause, such as "translategemma-4b supports it"."""
-    names = [name for name, row in COVERED.items() if tag_among(language, " ".join(LANGUAGES[row]))][:_SUGGESTED]
+    names = [name for name, row in COVERED.items() if among(language, tuple(LANGUAGES[row]))][:_SUGGESTED]
     if not names:
         return "`redraft models` lists models with more languages"
     return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it (see `redraft models`)"
-
-
-def supported_tag(language: Language, tags: str, field: str) -> str:
-    """Return which of a model's languages serves for a language.
-
-    Raises:
-        OptionError: none does; it names models that have the language.
-    """
-    found = tag_among(language, tags)
-    if not found:
-        allowed = ", ".join(tags.split())
-        raise OptionError(
-            f"{language.tag!r} is not supported by this model (allowed: {allowed}); {suggestion(language)}", field
-        )
-    return found
-
-
-def warn_outside(model: str, tags: str, *languages: Language) -> None:
-    """Log a warning for each language that a model's publisher does not name, with models that support it."""
-    for language in languages:
-        if not tag_among(language, tags):
-            log.warning("%s is not among the languages of %s; %s", language.name, model, suggestion(language))

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from redraft.captions.align import seam
 from redraft.captions.breaks import SPACE, broken
-from redraft.captions.events import Caption, is_number
+from redraft.captions.events import Caption
 from redraft.captions.words import UNBREAKABLE
-from redraft.errors import OptionError, whole
+from redraft.errors import whole
 
 NARROWEST, WIDEST = 16, 80
 
@@ -44,14 +44,10 @@ class Reading:
         longest: seconds after which it is shown in any case, at least ``patience``.
 
     Raises:
-        OptionError: a number is out of range.
+        OptionError: the width is out of range.
     """
 
     def __init__(self, width: int = 37, patience: float = 1.0, longest: float = 4.0) -> None:
-        if not is_number(patience) or patience < 0:
-            raise OptionError(f"must be a number of seconds, 0 or more, not {patience!r}", "line patience")
-        if not is_number(longest) or longest < patience:
-            raise OptionError(f"longest wait of a line must be at least its patience, not {longest!r}")
         self._width = whole("line width", width, NARROWEST, WIDEST)
         self._patience, self._longest = patience, longest
         self._utterance: str | None = None

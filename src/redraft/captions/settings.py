@@ -37,10 +37,6 @@ class Vocabulary:
     hypotheses: int = 0
 
 
-def _no_problem(text: str) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How the captions of a language are written.
@@ -52,7 +48,7 @@ class Writing:
     """
 
     convert: Callable[[str], str] = str
-    problem: Callable[[str], str] = _no_problem
+    problem: Callable[[str], str] = lambda text: ""
     labels: frozenset[str] = frozenset()
 
 
@@ -99,7 +95,7 @@ class Settings:
     @property
     def stop(self) -> float:
         """Joint probability of new tokens below which a partial output ends (`redraft.decoding.certainty`); 0 never."""
-        return 0.0 if self.method.stop is None else float(self.options[self.method.stop.name])
+        return float(self.options.get("stop", 0.0))
 
     @property
     def search(self) -> Search | None:
@@ -108,7 +104,7 @@ class Settings:
         A bias that keeps everything that was shown is meant to.
         """
         method = self.method
-        if not method.search or (method.bias and float(self.options[method.bias.name]) >= KEEPS_ALL):
+        if "search" not in self.options or (method.bias and float(self.options[method.bias.name]) >= KEEPS_ALL):
             return None
         return Search.of(self.options)
 

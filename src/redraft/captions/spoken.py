@@ -89,13 +89,10 @@ class Spoken:
     def _detected(self, text: str) -> str:
         if not has_words(text):
             return self._last or self.languages[0]
-        ranked = self._detector.rank(text)
-        best, probability = ranked[0]
-        found = self._tags[best]
-        if self._last not in (None, found):
-            other = next(chance for code, chance in ranked if self._tags[code] == self._last)
-            if probability < _SWITCHES * (probability + other):
-                return self._last
+        chances = {self._tags[code]: chance for code, chance in self._detector.rank(text)}
+        found = next(iter(chances))  # the most probable one
+        if self._last and chances[found] < _SWITCHES * (chances[found] + chances[self._last]):
+            return self._last
         return found
 
 

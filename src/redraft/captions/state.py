@@ -25,7 +25,6 @@ class Decoded:
         prompt: the model's input; empty before the first.
         reader: reads the translation in the output; None before the first.
         output: what the model wrote.
-        limit: maximum length of the output in tokens.
         confirmed: number of tokens that may be shown; None if all of them.
         certain: number of tokens that may be shown once the recogniser has committed the source.
     """
@@ -33,7 +32,6 @@ class Decoded:
     prompt: Prompt = field(default_factory=Prompt)
     reader: OutputReader | None = None
     output: Output = field(default_factory=lambda: Output((), True))
-    limit: int = 0
     confirmed: int | None = None
     certain: int = 0
 
@@ -57,11 +55,6 @@ class Decoded:
         """All that the model wrote."""
         pieces = map(self.reader.token_bytes, self.output.tokens) if self.reader else ()
         return b"".join(pieces).decode(errors="ignore").strip()
-
-    @property
-    def is_endless(self) -> bool:
-        """Whether the output was cut at the limit; one cut as a loop is shorter."""
-        return self.output.cut and len(self.output.tokens) >= self.limit
 
 
 @dataclass(frozen=True, slots=True)

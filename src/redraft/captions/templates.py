@@ -6,11 +6,11 @@ A text is a Jinja template (`VARIABLES`).  The published ones are in `prompts.to
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product
 from typing import Literal, TypeAlias
 
 import jinja2
@@ -18,10 +18,12 @@ from jinja2 import meta
 
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.fields import continued
-from redraft.captions.languages import Language, parse_language
+from redraft.captions.languages import Language
 from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.published import LANGUAGES, PUBLISHED, supported_tag, warn_outside
+from redraft.captions.published import LANGUAGES, PUBLISHED, among, suggestion
 from redraft.errors import ModelError, OptionError
+
+log = logging.getLogger(__name__)
 
 Metadata: TypeAlias = Mapping[str, str]
 
@@ -82,13 +84,13 @@ class Template:
 
     text: str
     name: str
-    turns: Literal["none", "message", "instruction", "codes"] = "none"
-    sources: str = ""
-    targets: str = ""
+    turns: Literal["none", "message", "instruction"] = "none"
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     recommended: bool = False
     model: str = "this model"
-    fits: tuple[Mapping[str, str], ...] = ()
+    fits: Sequence[Mapping[str, str]] = ()
 
     @property
     def variables(self) -> frozenset[str]:
@@ -120,7 +122,11 @@ class Template:
             "known_target": self._known(target, self.targets, "target language"),
         }
         text, variables = _compiled(self.text)[0], self.variables
-        around = self._around(metadata, source, target)
+        chat: ChatTemplate | None = None
+        if self.turns != "none":
+            if not metadata.get(CHAT_KEY):
+                raise ModelError(NO_TEMPLATE)
+            chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
         def layout(request: Request) -> str:
             if request.glossary and "terms" not in variables:
@@ -135,41 +141,29 @@ class Template:
                 sources=" ".join(sentence for sentence, _ in request.context),
                 names=self.names,
             )
-            return around(rendered, request)
+            if chat is None:
+                return rendered
+            if self.turns == "message":
+                return chat.ask(rendered)
+            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
+            return chat(rendered, earlier, f"{source.name}: {request.source}", f"{target.name}:")
 
         return layout
 
-    def _known(self, language: Language, tags: str, option: str) -> Language:
+    def _known(self, language: Language, tags: tuple[str, ...], option: str) -> Language:
         """Return the language of the model that serves for a language."""
-        if self.recommended:
-            warn_outside(self.model, tags, language)
-        elif tags:
-            return parse_language(supported_tag(language, tags, option), option)
-        return language
+        found = among(language, tags) if tags else language
+        if found is None and not self.recommended:
+            refused = f"{language.tag!r} is not supported by this model (allowed: {', '.join(tags)})"
+            raise OptionError(f"{refused}; {suggestion(language)}", option)
+        if found is None:
+            log.warning("%s is not among the languages of %s; %s", language.name, self.model, suggestion(language))
+        return language if found is None or self.recommended else found
 
     def _no_place(self, option: str, name: str) -> OptionError:
         if self.name == "prompt":
             return OptionError(f": the prompt has no field {{{name}}}, so add it or leave {option} out", option)
         return OptionError(f": {self.model} does not support it, so leave it out or use another model", option)
-
-    def _around(self, metadata: Metadata, source: Language, target: Language) -> Callable[[str, Request], str]:
-        """Return what completes a rendered text."""
-        if self.turns == "none" or (self.turns == "codes" and "source_lang_code" not in metadata.get(CHAT_KEY, "")):
-            return lambda text, _: text
-        if not metadata.get(CHAT_KEY):
-            raise ModelError(NO_TEMPLATE)
-        chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
-        if self.turns == "message":
-            return lambda text, _: chat.ask(text)
-        if self.turns == "codes":
-            codes = _codes(chat, source, target)
-            return lambda _, request: chat.ask(_coded(codes, request.source))
-
-        def converse(instruction: str, request: Request) -> str:
-            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
-            return chat(instruction, earlier, f"{source.name}: {request.source}", f"{target.name}:")
-
-        return converse
 
 
 #: The templates of models that follow instructions; models with others only translate.
@@ -187,46 +181,12 @@ def chat_template(metadata: Metadata) -> ChatTemplate | None:
     return ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
 
-def _coded(codes: tuple[str, str], text: str) -> list[dict[str, str]]:
-    """Return the message for a chat template that takes codes of languages, as TranslateGemma's does."""
-    return [{"type": "text", "source_lang_code": codes[0], "target_lang_code": codes[1], "text": text}]
-
-
-def _codes(chat: ChatTemplate, source: Language, target: Language) -> tuple[str, str]:
-    """Return codes of two languages that a chat template takes.
-
-    It knows some languages only by a longer or shorter tag, and raises for others.
-
-    Raises:
-        ModelError: it takes none; the reason is that of the first attempt.
-    """
-    tags = [(each.tag, each.canonical, f"{each.code}-{each.script}", each.code) for each in (source, target)]
-    problems: list[ModelError] = []
-    for codes in dict.fromkeys(product(*tags)):
-        try:
-            chat.ask(_coded((codes[0], codes[1]), "x"))
-        except ModelError as error:
-            problems.append(error)
-        else:
-            return codes[0], codes[1]
-    raise problems[0]
-
-
 def _published(name: str) -> Template:
     """Return a template of `prompts.toml`."""
-    row = PUBLISHED[name]
-    names = LANGUAGES.get(row.get("languages", ""), {})
-    return Template(
-        row["text"].replace("{{ instruction }}", PUBLISHED["chat"]["text"]),
-        name,
-        row["turns"],
-        sources=" ".join(names),
-        targets=" ".join(names),
-        names=names,
-        recommended=row.get("recommended", False),
-        model=row.get("model", "this model"),
-        fits=tuple(row["fits"]),
-    )
+    row = dict(PUBLISHED[name])
+    row["text"] = row["text"].replace("{{ instruction }}", PUBLISHED["chat"]["text"])
+    names = LANGUAGES.get(row.pop("languages", ""), {})
+    return Template(name=name, sources=tuple(names), targets=tuple(names), names=names, **row)
 
 
 #: The published templates, by name.
@@ -245,7 +205,7 @@ def choose_template(metadata: Metadata) -> Template:
         except OptionError as error:
             raise ModelError(f"the model's {PROMPT_KEY} cannot be used{str(error).removeprefix('prompt')}") from error
         sources, targets = (
-            " ".join(metadata.get(key, "").replace(",", " ").split())
+            tuple(metadata.get(key, "").replace(",", " ").split())
             for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY)
         )
         return Template(text, "model", sources=sources, targets=targets)

@@ -23,17 +23,6 @@ _CLOSES, _EMPTY = re.compile(rf"\s*({_CLOSING})"), re.compile(rf"({_OPENING})\s*
 _END = 200
 
 
-def closing_mark(text: str) -> str:
-    """Return the mark that closes the thoughts with which a text begins; empty if it begins otherwise."""
-    return _closing(_OPENS.match(text))
-
-
-def closes(text: str) -> str:
-    """Return the mark with which a text begins that closes thoughts before it; empty if there is none."""
-    found = _CLOSES.match(text)
-    return found[1] if found else ""
-
-
 def closed(prompt: str) -> str:
     """Return a prompt without open thoughts at its end."""
     found = _ENDS_OPEN.search(prompt, max(0, len(prompt) - _END))
@@ -53,7 +42,7 @@ def has_thoughts(text: str) -> bool:
 
 def thoughts_at(text: str) -> int:
     """Return the length of the thoughts with which a text begins, with the marks; all of it if they are not closed."""
-    mark = closing_mark(text)
+    mark = _closing(_OPENS.match(text))
     if not mark:
         found = _CLOSES.match(text)
         return found.end() if found else 0

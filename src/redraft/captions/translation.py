@@ -23,7 +23,6 @@ from redraft.captions.sentence import as_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
-from redraft.captions.thoughts import closing_mark
 from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import has_words
 from redraft.decoding.certainty import Certainty
@@ -44,7 +43,6 @@ from redraft.decoding.types import (
     Prompt,
     Rule,
     Spare,
-    Tally,
     common_prefix,
     counted,
 )
@@ -159,7 +157,7 @@ class Translation:
             state = _cleared(state)
         elif fits:
             state, shows_all = yield from self._decoded(state, update, prompt, text, is_rest)
-            problem = self._runaway(state.decoded) if state.decoded.output.cut else ""
+            problem = _runaway(state.decoded) if state.decoded.output.cut else ""
         failures: list[Event] = []
         if problem and (update.final or not state.reported):
             failures.append(self._failure(update, problem))
@@ -245,7 +243,8 @@ class Translation:
         search, first, likelihood = self.settings.search, own.decoded, own.decoded.output.likelihood
         if search is None or likelihood is None:
             return own
-        flaw = self._flaw(first, start.decoded, first)
+        mark = self.vocabulary.final_mark
+        flaw = flaw_of(first, start.decoded, first, mark)
         length = len(first.output.tokens)
         seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
@@ -259,31 +258,24 @@ class Translation:
             needed = flaw is Flaw.STILL and way is Way.EXACT
             if not (seconds or needed):
                 continue
-            asking = self._decode_again(
-                replace(start, draft=first.output.tokens) if way is Way.EXACT else start,
-                first.prompt,
-                replace(how, way=way),
-                tally=best.tally,
-            )
+            draft = first.output.tokens if way is Way.EXACT else start.draft
+            begun = replace(start, draft=draft, tally=best.tally)
+            asking = self._decode_again(begun, first.prompt, replace(how, way=way))
             try:
                 found, _asked = yield from counted(asking, None if needed else spare)
             except Declined:
                 continue
-            theirs = self._flaw(found.decoded, start.decoded, first)
+            theirs = flaw_of(found.decoded, start.decoded, first, mark)
             wins = is_better(found.decoded, best.decoded, (theirs, flaw), margin)
             best, flaw = (found, theirs) if wins else (replace(best, tally=found.tally), flaw)
         return best
 
-    def _flaw(self, decoded: Decoded, before: Decoded, own: Decoded) -> Flaw:
-        return flaw_of(decoded, before, own, self.vocabulary.final_mark)
-
     def _decode_again(
-        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED, tally: Tally | None = None
+        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED
     ) -> Asking[State]:
-        """Decode a further candidate; ``tally`` are the counts so far, by default those of the state."""
-        counts = tally or state.tally
-        state = replace(state, tally=replace(counts, reopened=counts.reopened + 1))
-        return (yield from self._decode(state, prompt, how, barred))
+        """Decode a further candidate."""
+        tally = replace(state.tally, reopened=state.tally.reopened + 1)
+        return (yield from self._decode(replace(state, tally=tally), prompt, how, barred))
 
     def _repaired(self, state: State, how: _Decoding) -> Asking[State]:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
@@ -358,7 +350,7 @@ class Translation:
             outputs = outputs if output.cut else (*others, output.tokens)[1 - agree :]
         return replace(
             state,
-            decoded=Decoded(prompt, reader, output, limit, confirmed, certain),
+            decoded=Decoded(prompt, reader, output, confirmed, certain),
             outputs=outputs,
             memory=memory,
             tally=state.tally.plus(output) if how.way is Way.METHOD else state.tally.searched(output),
@@ -430,29 +422,30 @@ class Translation:
 
     # Failures
 
-    def _runaway(self, decoded: Decoded) -> str:
-        tokens = len(decoded.output.tokens)
-        if not decoded.is_endless:
-            return f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
-        if decoded.limit < longest_output(decoded.prompt):
-            return (
-                f"the translation was cut at {tokens} tokens, the most that are allowed: "
-                "end the utterance earlier, or raise the maximum tokens or the context length"
-            )
-        return f"the translation was cut at {tokens} tokens, since the model did not end it"
-
     def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def _runaway(decoded: Decoded) -> str:
+    tokens = len(decoded.output.tokens)
+    if decoded.output.loop is not None:
+        return f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
+    if tokens >= longest_output(decoded.prompt):
+        return f"the translation was cut at {tokens} tokens, since the model did not end it"
+    return (
+        f"the translation was cut at {tokens} tokens, the most that are allowed: "
+        "end the utterance earlier, or raise the maximum tokens or the context length"
+    )
 
 
 def _unanswered(decoded: Decoded) -> str:
     """Return the error message for a final text with words but no translation."""
     if not decoded.written:
         return EMPTY
-    remedy = "use another model"
-    if closing_mark(decoded.written):
-        remedy += ", or turn its thoughts off in a prompt of your own (--prompt)"
-    return f"the model wrote no translation, but {reprlib.repr(decoded.written)}; {remedy}"
+    return (
+        f"the model wrote no translation, but {reprlib.repr(decoded.written)}: use another model, or turn its thoughts "
+        "off in a prompt of your own (--prompt)"
+    )
 
 
 def _cleared(state: State) -> State:

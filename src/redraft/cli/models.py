@@ -138,8 +138,8 @@ def get(name: str, revision: str | None) -> None:
     Redraft knows the commit and the SHA-256 of most models. Of others, it keeps those of the first download. The same
     command checks files that are there. --revision main gets the newest files, which need not be the known ones.
     """
-    fetched = fetch(name, revision)
-    click.echo(f"{name}: {fetched.path} (commit {fetched.commit})")
+    path, commit = fetch(name, revision)
+    click.echo(f"{name}: {path} (commit {commit})")
     if name in CATALOGUE and chosen_model() is None:
         _choose(name)
 

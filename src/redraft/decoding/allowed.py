@@ -51,30 +51,21 @@ class AllowedRows:
 
     def possible_nodes(self) -> list[int]:
         """Return the nodes of the draft that can be accepted: without impossible tokens and what follows them."""
-        draft, allows, kept, selection = self._draft, self._allows, {ROOT}, self._selection
-        if (
-            not self._barred
-            and selection.special.isdisjoint(draft.tokens)
-            and selection.pieces.isdisjoint(self._tokens)
-        ):
-            return list(range(len(draft)))
-        for node, token in enumerate(draft.tokens):
-            if draft.parents[node] in kept and allows(draft.parents[node], token):
+        parents, kept = self._draft.parents, {ROOT}
+        for node, token in enumerate(self._draft.tokens):
+            if parents[node] in kept and self._allows(parents[node], token):
                 kept.add(node)
         kept.remove(ROOT)
         return sorted(kept)
 
     def argmax(self, node: int) -> int:
         """Return the most probable possible token after ``node``."""
-        inner = node if self._nodes is None or node < 0 else self._nodes[node]
+        inner = self._node(node)
         token = self._rows.argmax(inner)
-        selection = self._selection
-        if token not in selection.special and not self._barred and self._tokens[inner] not in selection.pieces:
-            return token  # as `_allows` finds, without the call
         return token if self._allows(inner, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable possible tokens after ``node`` (or all)."""
+        """Return the ``k`` most probable possible tokens after ``node``, or all."""
         node, asked = self._node(node), k
         only = self._after(node).only
         if only is not None:
@@ -85,11 +76,6 @@ class AllowedRows:
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
             asked *= 2
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the tokens of `best` with their log-probabilities."""
-        inner = self._node(node)
-        return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""
@@ -106,10 +92,9 @@ class AllowedRows:
         whole, after = self._rows.distribution(node, temperature), self._after(node)
         out = self._barred.get(self._place(node), frozenset())
         if after.only is not None:
-            return whole.only((after.only - out) or after.only)
-        for impossible in (after.foreign, after.joined):
-            whole = whole.without(impossible, after.possible)
-        return whole.without(out)
+            return whole.without(None, (after.only - out) or after.only)
+        whole = whole.without(after.foreign, after.possible) if after.foreign else whole
+        return whole.without(out) if out else whole
 
     def _place(self, node: int) -> int:
         """Return the position in the output of the token after ``node``."""

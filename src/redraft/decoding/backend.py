@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -13,35 +12,15 @@ from redraft.decoding.types import Rows, Score
 
 
 class Capability(Enum):
-    """What a method may need from a backend; each value is a field of `Capabilities`."""
+    """What a backend may support; methods that need more are rejected by name."""
 
     TREES = "trees"
-    PROMPT_ROWS = "prompt_rows"
+    PROMPT_ROWS = "prompt rows"
     BATCHES = "batches"
-    EARLY_EXIT = "early_exit"
-
-    def __str__(self) -> str:
-        return self.value.replace("_", " ")
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a backend supports; methods that need more are rejected by name.
-
-    Attributes:
-        hypotheses: most hypotheses of a search that it scores in one pass (`redraft.decoding.types.Spare`), for one
-            slot at a time; 0 if it cannot search.
-    """
-
-    trees: bool = False
-    prompt_rows: bool = False
-    batches: bool = False
-    early_exit: bool = False
-    hypotheses: int = 0
-
-    def has(self, capability: Capability) -> bool:
-        """Whether the backend supports it."""
-        return bool(getattr(self, capability.value))
+    #: Its ``early_exit(layers)`` returns a model of the first layers, with the same head and a separate cache.
+    EARLY_EXIT = "early exit"
+    #: Those of a search (`redraft.decoding.types.Spare`), for one slot at a time.
+    HYPOTHESES = "hypotheses"
 
 
 class Tokenizer(Protocol):
@@ -64,7 +43,7 @@ class Backend(Tokenizer, Protocol):
     """A loaded model with a cache of several *slots* (independent sequences)."""
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> frozenset[Capability]:
         """What the backend supports."""
 
     @property

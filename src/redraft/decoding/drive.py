@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare
 from redraft.errors import CapabilityError, RedraftError
@@ -107,7 +107,7 @@ class _Rounds(Generic[T]):
         model = self.waiting[asked[0]].model
         backend = self._backends[model]
         asked = [index for index in asked if self.waiting[index].model == model]
-        if not backend.capabilities.batches:
+        if Capability.BATCHES not in backend.capabilities:
             asked = asked[:1]
         scores = [(index, self.waiting.pop(index)) for index in asked]
         started = time.perf_counter()

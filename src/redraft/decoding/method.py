@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from redraft.decoding.backend import Capabilities, Capability
+from redraft.decoding.backend import Capability
 from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError, expect, nearest
@@ -124,26 +123,9 @@ class Setup:
         assert isinstance(found, kind)  # noqa: S101  # for the type checker
         return found
 
-    def number(self, name: str) -> float:
-        """Return a numeric option."""
-        return float(self.options[name])
-
-    def whole(self, name: str) -> int:
-        """Return an integer option."""
-        return int(self.options[name])
-
-    def word(self, name: str) -> str:
-        """Return an option that is a word."""
-        return str(self.options[name])
-
-
-class DraftModel(Enum):
-    """The model of a drafter that has one."""
-
-    #: A second model with the same vocabulary.
-    SMALL = "small"
-    #: The target's first layers.
-    LAYERS = "layers"
+    def __getitem__(self, name: str) -> Any:
+        """Return an option: an integer if it is whole, a number or a word."""
+        return self.options[name]
 
 
 #: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.
@@ -163,21 +145,18 @@ class Method:
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
-        options: its own options.
+        options: its own options.  Three names mean the same in all methods: ``stop``, the joint probability below which
+            a partial output ends (`redraft.decoding.certainty`); ``search``, the time in which better final texts are
+            searched for, with the other options of `redraft.decoding.search`; and ``layers``, the number of the
+            target's first layers that are the drafter's model, for a method that needs `Capability.EARLY_EXIT`.
         needs: capabilities that the backend must have.
-        draft_model: the drafter's model, if it has one.
-        layers: for `DraftModel.LAYERS`, the option with the number of layers.
+        small_model: whether the drafter has a second model with the same vocabulary.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one.
-        stop: the option with the joint probability below which a partial output ends, if it has one
-            (`redraft.decoding.certainty`).
-        search: the option with the time in which better final texts are searched for, if it has one; then it has all
-            options of `redraft.decoding.search`.
         display: what is shown of partial outputs, unless the options say otherwise.
 
     Raises:
-        OptionError: a default is not allowed, two options have one name, ``needs`` has something that is no
-            `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is not among ``options``, or ``layers`` does not
-            fit ``draft_model``.
+        OptionError: a default is not allowed, two options have one name, one is missing, ``needs`` has something that
+            is no `Capability`, or ``bias`` is not among ``options``.
     """
 
     name: str
@@ -188,11 +167,8 @@ class Method:
     build: Callable[[Setup], tuple[Drafter, Rule]]
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[Capability] = frozenset()
-    draft_model: DraftModel | None = None
-    layers: Option | None = None
+    small_model: bool = False
     bias: Option | None = None
-    stop: Option | None = None
-    search: Option | None = None
     display: Display = Display()
 
     def __post_init__(self) -> None:
@@ -200,22 +176,14 @@ class Method:
             if not isinstance(each, Capability):
                 known = ", ".join(capability.name for capability in Capability)
                 raise OptionError(f"needs of method {self.name!r} must be of Capability ({known}), not {each!r}")
-        for name, option in (
-            ("bias", self.bias),
-            ("stop", self.stop),
-            ("search", self.search),
-            ("layers", self.layers),
-        ):
-            if option is not None and option not in self.options:
-                raise OptionError(f"{name} of method {self.name!r} must be one of its options")
-        if self.search is not None and not set(SEARCH_OPTIONS) <= {option.name for option in self.options}:
-            raise OptionError(
-                f"method {self.name!r} must have the options {', '.join(SEARCH_OPTIONS)}, as it has search"
-            )
-        if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
-            raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
-
+        if self.bias is not None and self.bias not in self.options:
+            raise OptionError(f"bias of method {self.name!r} must be one of its options")
         names = [option.name for option in self.all_options]
+        wanted = {*SEARCH_OPTIONS} if "search" in names else set[str]()
+        if Capability.EARLY_EXIT in self.needs:
+            wanted.add("layers")
+        if missing := sorted(wanted.difference(names)):
+            raise OptionError(f"method {self.name!r} must have the option {missing[0]}")
         if twice := [name for name in names if names.count(name) > 1]:
             raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
         self.check({option.name: option.default for option in self.all_options})
@@ -240,10 +208,6 @@ class Method:
             Option("max_tokens", 256, 1, 65_536, "maximum tokens of a translation", whole=True),
         )
 
-    def layers_in(self, options: Mapping[str, Value]) -> int:
-        """Return the number of layers that draft in checked options; 0 if none do."""
-        return 0 if self.layers is None else int(options[self.layers.name])
-
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """Check options and add the defaults.
 
@@ -258,12 +222,11 @@ class Method:
                 raise OptionError(f"method {self.name!r} has no option {name!r}{near}; its options: {', '.join(known)}")
         return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
 
-    def require(self, capabilities: Capabilities) -> None:
+    def require(self, capabilities: frozenset[Capability]) -> None:
         """Check that a backend supports the method.
 
         Raises:
             CapabilityError: it lacks a capability; the message names it.
         """
-        for need in sorted(self.needs, key=str):
-            if not capabilities.has(need):
-                raise CapabilityError(f"method {self.name!r} needs a backend with {need}")
+        if missing := sorted(each.value for each in self.needs - capabilities):
+            raise CapabilityError(f"method {self.name!r} needs a backend with {missing[0]}")

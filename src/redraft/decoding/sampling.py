@@ -10,7 +10,7 @@ import math
 import random
 from itertools import accumulate
 
-from redraft.decoding.types import Distribution, Rows, WholeDistribution
+from redraft.decoding.types import Distribution, Rows, WholeDistribution, top_k
 
 
 class Sampler:
@@ -35,7 +35,7 @@ class Sampler:
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
         if self._top_k:
-            best = rows.top_k(node, self._top_k)
+            best = top_k(rows, node, self._top_k)
             weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
             return _normalised(best, weights, self._nucleus(weights))
         whole = rows.distribution(node, self._temperature)

@@ -1,4 +1,4 @@
-"""The search for a better final text: its options, which a method declares (`redraft.decoding.method.Method.search`).
+"""The search for a better final text: its options, which a method has or not (`redraft.decoding.method.Method`).
 
 A partial text has to be fast.  A final one comes when somebody has stopped speaking, and it stays: there is time to
 translate it in more than one way and to choose (`redraft.captions.finals`).

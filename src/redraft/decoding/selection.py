@@ -20,20 +20,18 @@ class Next:
         only: ids of the possible tokens inside a word; None elsewhere, where the other attributes count.
         possible: ids that may follow in any case.
         foreign: ids that may follow only if they are among ``possible``.
-        joined: further ids of this kind.
     """
 
     only: frozenset[int] | None = None
     possible: frozenset[int] = frozenset()
     foreign: frozenset[int] = frozenset()
-    joined: frozenset[int] = frozenset()
 
     def among(self, tokens: Iterable[int]) -> list[int]:
         """Return those of ``tokens`` that may follow, in their order."""
-        only, possible, foreign, joined = self.only, self.possible, self.foreign, self.joined
+        only, possible, foreign = self.only, self.possible, self.foreign
         if only is not None:
             return [token for token in tokens if token in only]
-        return [token for token in tokens if token in possible or (token not in foreign and token not in joined)]
+        return [token for token in tokens if token in possible or token not in foreign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class Selection:
         continuing = frozenset(word[length] for length, word in started if length < len(word))
         first = self._outside.possible
         if path[-1] in self.ends:
-            return Next(None, continuing | (first - self.begins), self.foreign, self.begins)
+            return Next(None, continuing | (first - self.begins), self.special)
         return Next(None, continuing | first, self.foreign)
 
     def is_forced(self, path: tuple[int, ...]) -> bool:

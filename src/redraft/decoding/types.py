@@ -48,12 +48,8 @@ class WholeDistribution(Mapping[int, float]):
         """Return the smallest set of most probable tokens with a mass in [0, 1], at least one, scaled."""
 
     @abstractmethod
-    def only(self, tokens: frozenset[int]) -> WholeDistribution:
-        """Return the distribution among some tokens, scaled."""
-
-    @abstractmethod
-    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
-        """Return the distribution without some tokens, except those in ``but``, scaled."""
+    def without(self, tokens: frozenset[int] | None, but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, or all (None), except those in ``but``, scaled."""
 
 
 #: Position in the output -> ids that must not stand there.
@@ -256,10 +252,7 @@ class Rows(Protocol):
         """Return the most probable token after ``node``, the lowest id among equals."""
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens after ``node`` (or all), lower ids first; cheaper than `top_k`."""
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the tokens of `best` with their log-probabilities."""
+        """Return the ``k`` most probable tokens after ``node``, or all possible ones, lower ids first among equals."""
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``."""
@@ -269,6 +262,11 @@ class Rows(Protocol):
 
     def distribution(self, node: int, temperature: float) -> WholeDistribution:
         """Return the distribution after ``node`` at a temperature above 0; it stays valid."""
+
+
+def top_k(rows: Rows, node: int, k: int) -> list[tuple[int, float]]:
+    """Return the ``k`` most probable tokens after ``node`` with their log-probabilities, best first."""
+    return [(token, rows.logprob(node, token)) for token in rows.best(node, k)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from redraft import deadlines
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.pace import busy_share, pace
 from redraft.captions.events import Update
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
@@ -217,7 +217,7 @@ class Scheduler:
         self._costs, self._given = costs, budget
         #: The curve for which the budget was computed last, and the budget.
         self._budget: tuple[CostCurve | None, int] = None, FIRST_BUDGET
-        self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
+        self._most = most if all(Capability.BATCHES in backend.capabilities for backend in backends.values()) else 1
         self._lanes: set[Lane] = set()
         #: The lanes that have work.
         self._busy: set[Lane] = set()

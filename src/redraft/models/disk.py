@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from redraft.errors import ModelError
+from redraft.errors import ModelError, nearest
 from redraft.folders import home
 from redraft.models.gguf_files import parts, size_of
 
@@ -29,8 +28,8 @@ PROGRAMS = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 _SERVICE = Path("/usr/share/ollama/.ollama/models")
 #: Folders of manifests: that of newer versions first.
 _MANIFESTS = ("manifests-v2", "manifests")
-#: Hosts and namespace of Ollama's own models, which names leave out.
-_HOSTS, _LIBRARY = ("registry.ollama.ai", "ollama.com"), "library"
+#: Host and namespace of Ollama's own models, which names leave out, as in ``ollama list``.
+_OWN = re.compile(r"^(registry\.ollama\.ai/|ollama\.com/)?(library/)?")
 #: Media types of layers.
 _WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
 _DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
@@ -58,10 +57,8 @@ class ModelOnDisk:
 
 def models_on_disk() -> list[ModelOnDisk]:
     """Return the models of Ollama and LM Studio in order of their names."""
-    found: dict[str, ModelOnDisk] = {}
-    for model in (*_of_ollama(), *_of_lm_studio()):
-        found.setdefault(model.name.lower(), model)
-    return sorted(found.values(), key=lambda model: model.name)
+    every = [*_of_ollama(), *_of_lm_studio()]
+    return sorted({model.name.lower(): model for model in reversed(every)}.values(), key=lambda model: model.name)
 
 
 def is_on_disk(name: str) -> bool:
@@ -76,24 +73,17 @@ def path_on_disk(name: str) -> Path:
         ModelError: there is no such model, or it cannot be opened.
     """
     kind, _, wanted = name.partition(":")
-    program = PROGRAMS[kind]
     if kind == "ollama":
-        tagged = wanted if ":" in wanted.rpartition("/")[2] else f"{wanted}:latest"
-        wanted = _without_defaults(tagged.split("/"))
+        wanted = _OWN.sub("", wanted if ":" in wanted.rpartition("/")[2] else f"{wanted}:latest")
     every = [model for model in models_on_disk() if model.name.startswith(kind)]
-    for model in every:
-        if model.name.lower() == f"{kind}:{wanted}".lower():
-            if model.path is None or model.problem:
-                raise ModelError(f"model {name!r} {model.problem}")
-            return model.path
-    if not every:
+    model = next((model for model in every if model.name.lower() == f"{kind}:{wanted}".lower()), None)
+    if model is None:
         folders = " or ".join(map(str, _ollama_folders() if kind == "ollama" else _lm_studio_folders()))
-        raise ModelError(f"model {name!r} does not exist: no models of {program} can be found in {folders}")
-    names = [model.name for model in every]
-    near = get_close_matches(f"{kind}:{wanted}", names, 3, 0.5) or names[:3]
-    raise ModelError(
-        f"model {name!r} is not one of {program}'s, such as {', '.join(near)}; `redraft models` lists them all"
-    )
+        near = nearest(f"{kind}:{wanted}", [model.name for model in every])
+        raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s in {folders}{near}: see `redraft models`")
+    if model.path is None or model.problem:
+        raise ModelError(f"model {name!r} {model.problem}")
+    return model.path
 
 
 def _ollama_folders() -> list[Path]:
@@ -107,19 +97,9 @@ def _of_ollama() -> Iterator[ModelOnDisk]:
     for folder in _ollama_folders():
         for manifests in _MANIFESTS:
             for path in _found(folder / manifests, "*/*/*/*"):
-                host, namespace, model, tag = path.parts[-4:]
-                name = f"ollama:{_without_defaults([host, namespace, f'{model}:{tag}'])}"
+                name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
                 with suppress(OSError, ValueError):
-                    yield _read_manifest(name, folder, json.loads(path.read_bytes()))
-
-
-def _without_defaults(parts: list[str]) -> str:
-    """Return a name as ``ollama list`` shows it: without the host and namespace of Ollama's own models."""
-    if parts[0] in _HOSTS:
-        parts = parts[1:]
-    if parts[0] == _LIBRARY:
-        parts = parts[1:]
-    return "/".join(parts)
+                    yield _read_manifest(f"ollama:{name}", folder, json.loads(path.read_bytes()))
 
 
 def _read_manifest(name: str, folder: Path, manifest: Any) -> ModelOnDisk:
@@ -130,8 +110,7 @@ def _read_manifest(name: str, folder: Path, manifest: Any) -> ModelOnDisk:
         return ModelOnDisk(name, None, "is not in GGUF format, which is needed")
     blobs = [_blob(folder, layer) for layer in weights]
     if len(blobs) > 1 or any(layer.get("mediaType") == _ADAPTER for layer in layers):
-        what = "several files of weights" if len(blobs) > 1 else "an adapter"
-        return ModelOnDisk(name, blobs[0], f"has {what}, which llama.cpp would not read together: merge them")
+        return ModelOnDisk(name, blobs[0], "has an adapter or several files, which llama.cpp reads only once merged")
     missing = "" if blobs[0].exists() else f"is incomplete: run `ollama pull {name.removeprefix('ollama:')}`"
     return ModelOnDisk(name, blobs[0], missing)
 
@@ -160,13 +139,7 @@ def _blob(folder: Path, layer: dict[str, Any]) -> Path:
 
 
 def _lm_studio_folders() -> list[Path]:
-    if (own := home()) is None:
-        return []
-    pointer = own / ".lmstudio-home-pointer"  # written when LM Studio is installed elsewhere
-    with suppress(OSError, ValueError):
-        if place := pointer.read_text(encoding="utf-8").strip():
-            return [Path(place) / "models"]
-    return [own / ".lmstudio" / "models"]
+    return [own / ".lmstudio" / "models"] if (own := home()) else []
 
 
 def _of_lm_studio() -> Iterator[ModelOnDisk]:

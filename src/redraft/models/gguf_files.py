@@ -55,23 +55,19 @@ def check_gguf(path: Path) -> None:
             f"model file {str(path)!r} is one of {len(every)} parts: name the first one, {every[0].name!r}"
         )
     for part in every:
-        _check(part, of=path)
-
-
-def _check(part: Path, of: Path) -> None:
-    name = f"model file {str(part)!r}"
-    try:
-        with part.open("rb") as file:
-            beginning = file.read(64)
-    except FileNotFoundError as error:
-        ending = f"; it is a part of {of.name!r}" if of.exists() else "; `redraft models` lists models to download"
-        raise ModelError(f"{name} does not exist{ending}") from error
-    except IsADirectoryError as error:
-        raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
-    except OSError as error:
-        raise ModelError(f"{name} cannot be read: {error.strerror}") from error
-    if not beginning.startswith(b"GGUF"):
-        raise ModelError(f"{name} {other_than_weights(beginning) or 'is not a GGUF file'}")
+        name = f"model file {str(part)!r}"
+        try:
+            with part.open("rb") as file:
+                beginning = file.read(64)
+        except FileNotFoundError as error:
+            ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
+            raise ModelError(f"{name} does not exist; {ending}") from error
+        except IsADirectoryError as error:
+            raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
+        except OSError as error:
+            raise ModelError(f"{name} cannot be read: {error.strerror}") from error
+        if not beginning.startswith(b"GGUF"):
+            raise ModelError(f"{name} {other_than_weights(beginning) or 'is not a GGUF file'}")
 
 
 class MappedFiles:

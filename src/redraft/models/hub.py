@@ -145,20 +145,7 @@ def hub_host() -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """A downloaded model.
-
-    Attributes:
-        path: its file, or the folder of a recogniser.
-        commit: of its repository; given as the revision, it pins all files.
-    """
-
-    path: Path
-    commit: str
-
-
-def fetch(name: str, revision: str | None = None) -> Fetched:
+def fetch(name: str, revision: str | None = None) -> tuple[Path, str]:
     """Download a model of the catalogue with a progress bar, or check its files if they are there.
 
     All files are from one commit, and their SHA-256 must be right.  The catalogue says both for most models.  Of
@@ -167,6 +154,9 @@ def fetch(name: str, revision: str | None = None) -> Fetched:
     Args:
         name: name in the catalogue.
         revision: branch, tag or commit to use instead, for which the hub's hashes count.
+
+    Returns:
+        Its file, or the folder of a recogniser, and its commit, which pins all files if it is given as the revision.
 
     Raises:
         OptionError: the name is not in the catalogue.
@@ -180,11 +170,11 @@ def fetch(name: str, revision: str | None = None) -> Fetched:
     paths = _paths(name, model)
     there = model.commit and all(path.exists() for path in paths.values())
     if there and revision in (None, model.commit) and _hashes(paths) == model.files:
-        return Fetched(_opened(model, paths), model.commit)
+        return _opened(model, paths), model.commit
     commit = _download(name, model, paths, revision)
     if not listed.commit:
         _keep(name, commit, _hashes(paths))
-    return Fetched(_opened(model, paths), commit)
+    return _opened(model, paths), commit
 
 
 def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision: str | None) -> str:

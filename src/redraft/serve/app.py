@@ -24,7 +24,6 @@ from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import open_slots
-from redraft.decoding.method import DraftModel
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.engine.engine import Engine, Engines
@@ -102,7 +101,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     engine = {"context_length": _CONTEXT_LENGTH, **settings.engine}
     names = {TARGET: settings.model}
     small = settings.draft_model or SMALL_OF.get(settings.model)
-    if small and any(method.draft_model is DraftModel.SMALL for method in methods):
+    if small and any(method.small_model for method in methods):
         names[DRAFT_MODEL] = small
     opened = {
         model: open_copies(

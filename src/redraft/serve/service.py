@@ -17,8 +17,7 @@ from redraft.captions.settings import Settings
 from redraft.captions.spoken import Spoken
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
-from redraft.decoding.backend import Backend
-from redraft.decoding.method import DraftModel
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.engine.chat import Chat, chat_of
@@ -52,11 +51,11 @@ class Service:
         self.methods = {name: get_method(name) for name in settings.methods}
         for method in self.methods.values():
             method.require(backends[TARGET].capabilities)
-            if method.draft_model is DraftModel.LAYERS:
+            if Capability.EARLY_EXIT in method.needs:
                 raise CapabilityError(
                     f"method {method.name!r} needs a model of its own for every stream and cannot be served"
                 )
-            if method.draft_model and DRAFT_MODEL not in backends:
+            if method.small_model and DRAFT_MODEL not in backends:
                 raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])

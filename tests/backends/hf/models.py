@@ -27,6 +27,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from redraft.backends.hf.base import TorchRows
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.model import backend_of
 from redraft.backends.options import HfOptions
@@ -230,4 +231,5 @@ def path_to(draft: Draft, node: int) -> list[int]:
 
 def logs(rows: Rows, node: int) -> list[float]:
     """(vocabulary,) log-probabilities after a node, by id."""
-    return [log for _token, log in sorted(rows.top_k(node, 1 << 20))]
+    assert isinstance(rows, TorchRows)
+    return [rows.logprob(node, token) for token in range(len(rows.row(node)))]

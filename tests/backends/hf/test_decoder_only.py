@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
+from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
@@ -243,8 +244,8 @@ def test_early_exit_after_no_such_layer_is_refused(backend: Watched, layers: int
 
 
 def test_one_layer_has_no_early_exit(backend: Watched) -> None:
-    assert backend.early_exit(2).capabilities.early_exit
-    assert not backend.early_exit(1).capabilities.early_exit
+    assert Capability.EARLY_EXIT in backend.early_exit(2).capabilities
+    assert Capability.EARLY_EXIT not in backend.early_exit(1).capabilities
 
 
 def test_banned_tokens_are_never_best() -> None:

@@ -16,7 +16,7 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.captions.events import Caption  # noqa: E402
-from redraft.decoding.backend import Capabilities  # noqa: E402
+from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
@@ -160,7 +160,7 @@ def test_forced_first_token_is_prompts_second(make: Make) -> None:
 def test_what_cannot_be_done_is_refused() -> None:
     backend, begun = opened(tiny.t5(), context_length=16), start_of(tiny.t5())
     slot = backend.open_slot()
-    assert backend.capabilities == Capabilities(early_exit=True)
+    assert backend.capabilities == {Capability.EARLY_EXIT}
     with pytest.raises(ModelError, match="'tiny' is an encoder-decoder; its requests need ids for the encoder"):
         backend.score([(slot, Score(begun))])
     with pytest.raises(CapabilityError, match="'tiny' is an encoder-decoder, which scores no draft trees"):

@@ -20,10 +20,10 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
-from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
-from redraft.decoding.methods import DraftModel, all_methods, get_method
+from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import Rows, Score, Tally
 from redraft.errors import CapabilityError
 
@@ -92,7 +92,7 @@ def llama(files: dict[str, Path]) -> Iterator[Pair]:
     yield from opened(files, gpu_layers=0, exact=True)
 
 
-def runnable(capabilities: Capabilities) -> set[str]:
+def runnable(capabilities: frozenset[Capability]) -> set[str]:
     """The methods that a backend can run."""
     found = set()
     for name, method in all_methods().items():
@@ -106,7 +106,7 @@ def runnable(capabilities: Capabilities) -> set[str]:
 
 def translated(pair: Pair, method: str, options: Options) -> tuple[list[object], dict[str, Tally]]:
     """Captions, prompts and outputs after every update, and the counts of each language."""
-    small = pair.small if get_method(method).draft_model is DraftModel.SMALL else None
+    small = pair.small if get_method(method).small_model else None
     found: list[object] = []
     values = {**options, **asdict(Display()), "max_tokens": 40}
     with Translator(pair.target, LANGUAGES, method=method, options=values, small=small) as translator:
@@ -133,7 +133,7 @@ def test_same_captions_ids_and_counts(hf: Pair, llama: Pair, method: str, option
     for tally in tallies.values():
         assert tally.passes and tally.tokens
         assert bool(tally.drafted) == (method not in {"ar", "sampling"})
-        assert bool(tally.draft_passes) == bool(get_method(method).draft_model)
+        assert bool(tally.draft_passes) == get_method(method).small_model
 
 
 def test_trees_with_branches_are_among_what_is_scored(hf: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

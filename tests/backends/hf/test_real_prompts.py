@@ -28,7 +28,7 @@ def family(request: pytest.FixtureRequest) -> tuple[HfTokenizer, Prompter]:
     }
     for key, token in (("bos", tokenizer.start_token), ("eos", tokenizer.end_token)):
         metadata |= {} if token is None else {f"tokenizer.ggml.{key}_token_id": str(token)}
-    return tokenizer, Prompter.for_model(metadata, parse_language("en"), parse_language("de"))
+    return tokenizer, Prompter(metadata, parse_language("en"), parse_language("de"))
 
 
 def prompts(tokenizer: HfTokenizer, prompter: Prompter) -> Iterator[tuple[Request, str]]:

@@ -71,8 +71,8 @@ def test_few_shapes() -> None:
     for asked in requests(20, seed=4):
         static.score(asked)
     assert static.static is not None
-    assert {width for _, width, _ in static.static.shapes} <= set(WIDTHS)
-    assert {cells for _, _, cells in static.static.shapes} <= {BLOCK, 2 * BLOCK}
+    assert {width for _, width, _ in static.static._passes} <= set(WIDTHS)
+    assert {cells for _, _, cells in static.static._passes} <= {BLOCK, 2 * BLOCK}
     keys = static._cache.layers[0].keys
     assert keys.shape[2] == 3 * BLOCK + 1  # all that the context can be, and a cell for padding: it never moves
     place = keys.data_ptr()
@@ -100,7 +100,7 @@ def test_a_pass_reads_only_what_is_copied() -> None:
     for number in (1, 2, 3):
         given = {"ids": torch.full((1, 4), number), "rows": torch.tensor([number])}
         assert passes(given, 256).tolist() == [[2 * number + 256] * 4]
-    assert len(set(seen)) == 1 and passes.shapes == [(1, 4, 256)]
+    assert len(set(seen)) == 1 and [*passes._passes] == [(1, 4, 256)]
 
 
 def test_encoder_decoders_have_none() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from redraft import Translator, Update
-from redraft.decoding.backend import Backend
-from redraft.decoding.methods import Capability, all_methods
+from redraft.decoding.backend import Backend, Capability
+from redraft.decoding.methods import all_methods
 
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
 

@@ -15,9 +15,9 @@ import httpx2
 import numpy as np
 
 from redraft.backends.options import RemoteOptions
-from redraft.backends.remote.backend import RemoteBackend, RemoteModel
+from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import Sglang, Vllm
+from redraft.backends.remote.dialect import RemoteModel, Sglang, Vllm, served
 from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from tests.fakes import RandomModel
 
@@ -244,13 +244,20 @@ class FakeSglang(FakeServer):
         return {"text": "", "output_ids": tokens, "meta_info": facts}
 
 
+def sent_by(client: RemoteClient) -> list[httpx2.Request]:
+    """The requests that a client sends from now on, including repeated ones."""
+    sent: list[httpx2.Request] = []
+    client._http.event_hooks = {"request": [sent.append]}
+    return sent
+
+
 def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:
     """A backend of a server, without a network."""
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
     client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
-    dialect = Vllm(client) if server.engine == "vllm" else Sglang(client)
-    dialect.verifies = settings.plugin and dialect.probe(NAME, [9, 21, 4])
+    found, table = served(client, ""), server.table
+    known = (found.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
+    dialect = (Vllm if server.engine == "vllm" else Sglang)(client, RemoteModel(found.name, table, *known))
+    dialect.verifies = settings.plugin and dialect.probe([9, 21, 4])
     server.bodies.clear()
-    served, table = dialect.served(""), server.table
-    known = (served.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
-    return RemoteBackend(dialect, client, RemoteModel(served.name, table, *known), settings)
+    return RemoteBackend(dialect, settings)

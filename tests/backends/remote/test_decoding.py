@@ -14,7 +14,7 @@ from redraft.backends.remote.backend import FEW, RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score
+from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score, top_k
 from redraft.errors import CapabilityError
 from tests.backends.remote.outputs import outputs, plain_methods, stream
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
@@ -119,9 +119,9 @@ def test_small_model_drafts_on_server_too() -> None:
 
 
 def test_new_draft_is_judged_by_rows_of_its_own() -> None:
-    best = tuple((token, -1.0 - token) for token in range(MOST))
-    asked = RemoteRow(best, {77: -30.0})
-    rows = RemoteRows([RemoteRow(best, {})], 100, lambda _k: [asked])  # of a continuation, before there was a draft
+    best = {token: -1.0 - token for token in range(MOST)}
+    asked = RemoteRow({**best, 77: -30.0}, MOST)
+    rows = RemoteRows([RemoteRow(best, MOST)], 100, lambda _k: [asked])  # of a continuation, before there was a draft
     assert (rows.logprob(ROOT, 3), rows.logprob(ROOT, 77)) == (-4.0, -30.0)
     with pytest.raises(CapabilityError, match="of the draft and of the 20 best tokens only"):
         rows.logprob(ROOT, 78)
@@ -273,7 +273,7 @@ def same(ours: Sequence[Any], theirs: Sequence[Any], scores: Sequence[Score]) ->
     for own, other, score in zip(ours, theirs, scores, strict=True):
         for node in range(ROOT, len(score.draft)):
             assert own.argmax(node) == other.argmax(node)
-            for (token, value), (wanted, exact) in zip(own.top_k(node, 3), other.top_k(node, 3), strict=True):
+            for (token, value), (wanted, exact) in zip(top_k(own, node, 3), top_k(other, node, 3), strict=True):
                 assert token == wanted and value == pytest.approx(exact, abs=1e-5)
         for node, token in enumerate(score.draft.tokens):
             assert own.logprob(node - 1, token) == pytest.approx(other.logprob(node - 1, token), abs=1e-5)

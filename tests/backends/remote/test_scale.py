@@ -24,7 +24,7 @@ from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Caption, Failure
 from redraft.cli.main import cli
 from redraft.decoding.backend import Backend
-from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, top_k
 from redraft.errors import ModelError
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
@@ -81,7 +81,7 @@ def test_rows_are_those_of_model(remote: RemoteBackend, local: Backend, length: 
     slots = remote.open_slot(), local.open_slot()
     (ours,), (theirs,) = remote.score([(slots[0], score)]), local.score([(slots[1], score)])
     for node in range(ROOT, length):
-        for (token, value), (wanted, exact) in zip(ours.top_k(node, 20), theirs.top_k(node, 20), strict=True):
+        for (token, value), (wanted, exact) in zip(top_k(ours, node, 20), top_k(theirs, node, 20), strict=True):
             assert token == wanted and value == pytest.approx(exact, abs=1e-4)
         if node + 1 < length:
             drafted = score.draft.tokens[node + 1]

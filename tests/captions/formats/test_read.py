@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -33,16 +34,24 @@ from redraft.errors import OptionError
 READERS = (read_lines, read_jsonl, read_text)
 
 
-class Trickle:
+class Trickle(io.RawIOBase):
     """A source that gives one line a call, and notes how much was asked for."""
 
     def __init__(self, *lines: bytes) -> None:
         self.data, self.calls, self.largest = io.BytesIO(b"".join(lines)), 0, 0
 
-    def readline(self, size: int = -1, /) -> bytes:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        line = self.readline(len(buffer))
+        buffer[: len(line)] = line
+        return len(line)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        assert size is not None and size > 0
         self.calls += 1
         self.largest = max(self.largest, size)
-        assert size > 0
         return self.data.readline(size)
 
 
@@ -233,7 +242,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     ("too long", b'{"text":"' + b"x" * 70_000, ("the line is longer than 65536 bytes and was skipped",)),
     ("a megabyte", b"\xff" * 1_000_000, ("longer than 65536 bytes",)),
     ("deep nesting", b"[" * 65_000, ("nested too deeply",)),
-    ("endless number", b'{"seq":' + b"9" * 5_000 + b"}", ("a whole number has too many digits",)),
+    ("endless number", b'{"seq":' + b"9" * 5_000 + b"}", ("a number is too long",)),
     ("seq repeated", line(utterance="before", seq=3), ("seq of utterance 'before' must be greater", "one, 3, not 3")),
     ("seq backwards", line(utterance="before", seq=2), ("must be greater than its last one, 3, not 2",)),
     ("a long name", line(utterance="n" * 60_000, sec=1), ('"sec" is not known',)),
@@ -409,7 +418,7 @@ def test_no_bytes_raise_or_disturb_their_neighbours(lines: list[bytes]) -> None:
     items = list(read_text(io.BytesIO(b"first line\n" + junk + b"\nlast line")))
     assert finals(items)[0].startswith("first line") and finals(items)[-1].endswith("last line")
     numbers = [item.line for item in items if isinstance(item, Failure)]
-    assert numbers == sorted(set(numbers), key=lambda number: number or 0)
+    assert numbers == sorted(numbers, key=lambda number: number or 0)
     list(read_lines(io.BytesIO(junk)))
     found = jsonl(line(utterance="first"), junk, line(utterance="last"))
     assert [item.utterance for item in found if isinstance(item, Update)] == ["first", "last"]

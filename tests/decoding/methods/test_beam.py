@@ -13,7 +13,7 @@ from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.beam import Beam
 from redraft.decoding.methods.ssbd import Biased
-from redraft.decoding.types import ROOT, Score, common_prefix
+from redraft.decoding.types import ROOT, Score, common_prefix, top_k
 from redraft.errors import OptionError
 from tests.fakes import RandomModel
 
@@ -23,7 +23,7 @@ LIMIT = 12
 
 def row(model: RandomModel, ids: Ids) -> list[tuple[int, float]]:
     (rows,) = model.score([(0, Score(ids))])
-    return rows.top_k(ROOT, model.vocabulary_size)
+    return top_k(rows, ROOT, model.vocabulary_size)
 
 
 def biased(model: RandomModel, best: list[tuple[int, float]], drafted: int, beta: float) -> list[tuple[int, float]]:

@@ -11,7 +11,8 @@ from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.methods import Setup, get_method
+from redraft.decoding.method import Setup
+from redraft.decoding.methods import get_method
 from redraft.decoding.types import Output
 
 TEXT = "<s> The man saw the dog and the dog saw the man, and the man and the dog went home. <2de>"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyDistribution
-from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
@@ -47,9 +47,8 @@ PROMPT = (1,)
 
 
 @cache
-def best_first(probabilities: tuple[float, ...]) -> list[tuple[int, float]]:
-    """Tokens with their log-probabilities."""
-    return sorted(((token, math.log(p)) for token, p in enumerate(probabilities)), key=lambda pair: -pair[1])
+def best_first(probabilities: tuple[float, ...]) -> list[int]:
+    return sorted(range(len(probabilities)), key=lambda token: -probabilities[token])
 
 
 class TableRows:
@@ -62,9 +61,6 @@ class TableRows:
         return self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
-        return [token for token, _log in self.top_k(node, k)]
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         return best_first(tuple(self._distributions[node + 1]))[:k]
 
     def logprob(self, node: int, token: int) -> float:
@@ -80,7 +76,7 @@ class TableRows:
 class TableModel:
     """A distribution over four tokens for every text, without zeros; quick to ask."""
 
-    capabilities = Capabilities(batches=True)
+    capabilities = frozenset({Capability.BATCHES})
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

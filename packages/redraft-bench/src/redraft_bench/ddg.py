@@ -27,7 +27,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from redraft.captions.formats.read import printable
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Rows, Verdict
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Rows, Verdict, top_k
 from redraft.errors import InputError
 from redraft_bench.viz import FAINT, INK, ORIGINS, WIDTH, Given, as_svg
 
@@ -97,7 +97,7 @@ class Iterations(Drafter):
         """
         if not draft.is_chain:
             raise InputError("a dependency graph needs a method that drafts no trees, such as jacobi")
-        best = [rows.top_k(node, 1)[0] for node in range(ROOT, len(draft))]
+        best = [top_k(rows, node, 1)[0] for node in range(ROOT, len(draft))]
         guesses = tuple(Guess(token, math.exp(log)) for token, log in best)
         self.passes.append(Iteration(len(self.output), draft.tokens, guesses))
         self.output += [draft.tokens[node] for node in verdict.accepted]

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
@@ -16,7 +17,11 @@ from redraft.decoding.types import Draft, Provenance, Verdict
 from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, look, summary_of, svg, texts, traced, view
 from tests.fakes import END, RandomModel, greedy
 
-METHODS = [name for name, method in all_methods().items() if not method.draft_model]
+METHODS = [
+    name
+    for name, method in all_methods().items()
+    if not method.small_model and not method.needs & {Capability.EARLY_EXIT}
+]
 WORDS = {2: b" <b>", 3: b" two", 4: b"\xe6\x97", 5: b"\xa5"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -40,13 +41,13 @@ class TorchRows(MatrixRows):
         return self._normaliser[node]
 
     def best(self, node: int, k: int) -> list[int]:
-        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+        """Return the ``k`` most probable tokens that are possible, best first, lower ids first among equals."""
         if k == 1:
             return [self.argmax(node)]
         logits = self.row(node)
         k = min(k, len(logits))
         # `topk` does not specify which of several equals it returns, so all candidates are sorted again.
-        candidates = torch.nonzero(logits >= logits.topk(k).values[-1]).flatten()
+        candidates = torch.nonzero((logits >= logits.topk(k).values[-1]) & (logits > -math.inf)).flatten()
         order = torch.sort(logits[candidates], descending=True, stable=True)
         best: list[int] = candidates[order.indices[:k]].tolist()
         return best

@@ -21,7 +21,7 @@ from redraft.backends.hf.layers import decoder_layers, shortened
 from redraft.backends.hf.static import Inputs, StaticPasses, cells_of, shape_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import HfOptions
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 
@@ -46,7 +46,8 @@ class HfDecoder(HfBackend[_Slot]):
         layers = decoder_layers(model)
         self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
         super().__init__(model, tokenizer, name, options, self.layers)
-        self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
+        exits = frozenset({Capability.EARLY_EXIT} if len(layers) > 1 else ())
+        self.capabilities = exits | {Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES}
         self._masks = Masks(model.config, self.dtype)
         #: Runs short passes in fixed shapes, if that is asked for.
         self.static = StaticPasses(self._pass) if options.static else None

@@ -22,7 +22,7 @@ from redraft.backends.hf.languages import SourcePrompts
 from redraft.backends.hf.layers import decoder_layers, shortened
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import HfOptions
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ModelError
 
@@ -50,7 +50,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         layers = len(decoder_layers(model))
         super().__init__(model, tokenizer, name, options, layers)
-        self.capabilities = Capabilities(early_exit=layers > 1)
+        self.capabilities = frozenset({Capability.EARLY_EXIT} if layers > 1 else ())
         prompts = SourcePrompts(model, tokenizer, name)
         self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0

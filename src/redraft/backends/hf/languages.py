@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from redraft.backends.hf.tokenizer import HfTokenizer
@@ -123,7 +124,7 @@ class LanguageCodes:
         self.ids = set(tokens.values())
         self._tokens = tokens
         self._languages = [(language, code) for code in tokens if (language := _parsed(code)) is not None]
-        self._found: dict[str, str] = {}
+        self.name_of = cache(self._name_of)
 
     def __bool__(self) -> bool:
         return bool(self._tokens)
@@ -136,21 +137,19 @@ class LanguageCodes:
         """
         return self._tokens[self.name_of(wanted, field)]
 
-    def name_of(self, wanted: Language, field: str) -> str:
+    def _name_of(self, wanted: Language, field: str) -> str:
         """Return the vocabulary's name of a language.
 
         Raises:
             OptionError: the vocabulary does not have the language.
         """
-        if wanted.tag not in self._found:
-            languages = [language for language, _code in self._languages]
-            found = closest(wanted, languages)
-            if found is None:
-                # If the model has the language only in other scripts, suggest those.
-                known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
-                raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}", field)
-            self._found[wanted.tag] = next(code for language, code in self._languages if language is found)
-        return self._found[wanted.tag]
+        languages = [language for language, _code in self._languages]
+        found = closest(wanted, languages)
+        if found is None:
+            # If the model has the language only in other scripts, suggest those.
+            known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
+            raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}", field)
+        return next(code for language, code in self._languages if language is found)
 
 
 def _parsed(code: str) -> Language | None:

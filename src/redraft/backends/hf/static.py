@@ -49,12 +49,8 @@ class StaticPasses:
 
     def __init__(self, run: Callable[[Inputs, int], Tensor]) -> None:
         self._run = run
+        #: By (batch, width, cells).
         self._passes: dict[tuple[int, int, int], _Pass] = {}
-
-    @property
-    def shapes(self) -> list[tuple[int, int, int]]:
-        """The (batch, width, cells) of the passes so far."""
-        return sorted(self._passes)
 
     def __call__(self, inputs: Inputs, length: int) -> Tensor:
         """Return what the function returns; another pass of the shape overwrites it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
@@ -36,10 +36,10 @@ class HfTokenizer:
             self._plain = {}
         self.end_token, self.pad_token = self._special("eos"), self._special("pad")
         self._reads_tags = hasattr(tokenizer, "remove_language_code")
-        self._pieces: dict[int, bytes] = {}
         self._size = len(tokenizer)  # takes up to a millisecond, and the whole vocabulary is read
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
+        self.token_bytes = cache(self._token_bytes)
         self.start_token: int | None = tokenizer.bos_token_id
         first = tokenizer.encode("a", add_special_tokens=True)[:1]
         self._begin: list[int] = first if first == [self.start_token] else []
@@ -95,13 +95,10 @@ class HfTokenizer:
         """Whether a token is a special token without text."""
         return token in self._control
 
-    def token_bytes(self, token: int) -> bytes:
+    def _token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
-        if token not in self._pieces:
-            self._pieces[token] = self._plain.get(token) or self._bytes(token)
-        return self._pieces[token]
-
-    def _bytes(self, token: int) -> bytes:
+        if plain := self._plain.get(token):
+            return plain
         if token < 0 or token in self._control or (not self._target and token >= self._size):
             return b""
         piece = self._target.get(token) if self._target else self.base.convert_ids_to_tokens(token)

@@ -11,17 +11,15 @@ differs from the rule's costs requests, never correctness.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from functools import partial
 
 from redraft.backends.options import RemoteOptions
-from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
+from redraft.backends.remote.dialect import RemoteDialect
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside
 from redraft.backends.slots import Slotted
-from redraft.decoding.backend import Capabilities, Tokenizer
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -29,45 +27,20 @@ from redraft.errors import CapabilityError, ModelError
 FEW = 4
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteModel:
-    """A model on a server; what is not listed here is as in `redraft.decoding.backend.Backend`.
-
-    Attributes:
-        name: its name in requests.
-        tokenizer: its tokenizer, on this machine.
-        context_length: maximum number of ids on the server, including the one that it adds.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    context_length: int
-    end_tokens: frozenset[int]
-    pad_token: int
-    vocabulary_size: int
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 class RemoteBackend(Slotted[RowLine]):
     """Implements `redraft.decoding.backend.Backend`; several may share a client."""
 
-    capabilities = Capabilities(batches=True)
+    capabilities = frozenset({Capability.BATCHES})
 
-    def __init__(
-        self,
-        dialect: RemoteDialect,
-        client: RemoteClient,
-        model: RemoteModel,
-        options: RemoteOptions,
-    ) -> None:
-        self.options, self.model, self.client, self.dialect = options, model, client, dialect
+    def __init__(self, dialect: RemoteDialect, options: RemoteOptions) -> None:
+        self.options, self.dialect, self.client, model = options, dialect, dialect.client, dialect.model
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
         self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
         self.vocabulary_size, self.metadata = model.vocabulary_size, model.metadata
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
-        self._few, self._ends = min(FEW, model.vocabulary_size), sorted(model.end_tokens)
+        self._few = min(FEW, model.vocabulary_size)
         self._slots = {}
         self._rejected = False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
@@ -144,25 +117,9 @@ class RemoteBackend(Slotted[RowLine]):
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
         if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
-            rows, tokens = self.dialect.verify(GreedyRequest(self.model.name, prefix, 1, k, self._ends, draft))
-            line = RowLine(prefix, (token for token in tokens), draft, rows)
+            line = RowLine(prefix, None, draft, self.dialect.verify(prefix, draft, k))
         else:
             count = min(len(draft) + self.options.ahead, room)
-            wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.biases or ())
-            line = RowLine(prefix, beside(self.dialect.continued(wanted), draft, k), score=score)
+            steps = self.dialect.continued(prefix, count, k, draft, score.biases or ())
+            line = RowLine(prefix, beside(steps, draft, k), score=score)
         return self._follow(slot, line).answer(score)
-
-
-def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:
-    """Compare this machine's tokenizer with the server's.
-
-    Raises:
-        ModelError: they give different ids for the same text.
-    """
-    text = "Guten Tag, 12 Katzen und 猫。"
-    theirs = dialect.tokenize(model.name, text)
-    if theirs is not None and theirs != model.tokenizer.tokenize(text):
-        raise ModelError(
-            f"the tokenizer here differs from the server's for model {model.name!r}: "
-            "put the right one after a # in the address"
-        )

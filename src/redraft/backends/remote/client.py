@@ -8,7 +8,6 @@ one whose response has started.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -53,9 +52,6 @@ class RemoteClient:
         options: RemoteOptions,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        #: Number of requests sent, including repeated ones.
-        self.requests = 0
-        self._counting = threading.Lock()
         self._name, self._timeout = f"the {engine} server at {server}", options.timeout
         self._way = "" if transport else through(server)
         try:
@@ -103,6 +99,14 @@ class RemoteClient:
         """Close the connections."""
         self._http.close()
 
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Convert exceptions while parsing a response to a `ModelError`, whose message contains ``what``."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self.malformed(what) from error
+
     def malformed(self, what: str) -> ModelError:
         """Return the error for a response that lacks something."""
         return ModelError(f"{self._name} gave an answer {what}")
@@ -111,8 +115,6 @@ class RemoteClient:
         waits = RETRIES.waits()
         while True:
             wait = next(waits, None)
-            with self._counting:
-                self.requests += 1
             with self._failures():
                 try:
                     answer = self._http.send(self._http.build_request(method, path, json=body), stream=stream)

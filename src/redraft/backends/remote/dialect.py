@@ -3,114 +3,73 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from redraft.backends.remote.client import Absent, RemoteClient
-from redraft.backends.remote.rows import ChosenToken, RemoteRow, Steps
+from redraft.backends.remote.rows import RemoteRow, Steps
+from redraft.decoding.backend import Tokenizer
 from redraft.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """A model as described by the server.
+class RemoteModel:
+    """A model on a server; what is not listed here is as in `redraft.decoding.backend.Backend`.
 
     Attributes:
         name: its name in requests.
-        files: folder or hub name that the server has loaded.
-        context_length: maximum number of ids of prompt and output.
+        tokenizer: its tokenizer, on this machine.
+        context_length: maximum number of ids on the server, including the one that it adds.
     """
 
     name: str
-    files: str
+    tokenizer: Tokenizer
     context_length: int
-
-
-@dataclass(frozen=True, slots=True)
-class GreedyRequest:
-    """A request for greedy tokens, with or without a draft.
-
-    Attributes:
-        model: name of the model.
-        prefix: ids to continue.
-        count: maximum number of tokens, at least 1.
-        k: number of best tokens in each row.
-        ends: ids that end the output.
-        draft: draft of the output.
-        biases: bias of the acceptance rule for each draft token (`redraft.decoding.types.Rule`).
-    """
-
-    model: str
-    prefix: Sequence[int]
-    count: int
-    k: int
-    ends: Sequence[int]
-    draft: Sequence[int] = ()
-    biases: Sequence[float] = ()
+    end_tokens: frozenset[int]
+    pad_token: int
+    vocabulary_size: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class RemoteDialect(ABC):
-    """A kind of server; all ids are those of the model's vocabulary.
+    """A model on a kind of server; all ids are those of its vocabulary.
 
     Attributes:
         verifies: whether the server verifies a draft and continues decoding in one request.
     """
 
-    def __init__(self, client: RemoteClient) -> None:
-        self._client, self.verifies = client, False
+    verifies = False
 
-    def served(self, wanted: str) -> Served:
-        """Return the model called ``wanted``, or the only model if the name is empty, from OpenAI's list of models.
-
-        Raises:
-            ModelError: the model is not served.
-        """
-        with self._reading("without a list of models"):
-            models = {str(each["id"]): each for each in self._client.get("/v1/models")["data"]}
-            own = {name: each for name, each in models.items() if not each.get("parent")}
-        if not wanted and len(own) == 1:
-            wanted = next(iter(own))
-        if wanted not in models:
-            raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
-        with self._reading("without the context length of the model"):
-            found = models[wanted]
-            return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
-
-    def tokenize(self, model: str, text: str) -> list[int] | None:
-        """Return the server's ids of a text without special tokens; None if it has no such route."""
-        body = {"model": model, "prompt": text, "add_special_tokens": False}
-        try:
-            answer = self._client.post("/tokenize", body)
-        except Absent:
-            return None
-        with self._reading("without the ids of a text"):
-            return [int(token) for token in answer["tokens"]]
+    def __init__(self, client: RemoteClient, model: RemoteModel) -> None:
+        self.client, self.model = client, model
 
     @abstractmethod
-    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
-        """Score a draft of n tokens, whatever the model would choose, and continue behind it, in one response.
+    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
+        """Score a draft of n tokens, whatever the model would choose, in one response.
 
         Returns:
-            (n,) rows that predict the draft's tokens, with the ``k`` best tokens and the draft's own, and between 1 and
-            ``count`` greedy tokens behind the draft, up to and including one of ``ends``.
+            (n + 1,) rows that predict the draft's tokens and the one behind them, with the ``k`` best tokens and the
+            draft's own.
 
         Raises:
             ModelError: the server does not answer, or rows are missing or belong to other tokens.
         """
 
     @abstractmethod
-    def continued(self, wanted: GreedyRequest) -> Steps:
-        """Yield between 1 and ``count`` greedy tokens, up to and including one of ``ends``.
+    def continued(
+        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
+    ) -> Steps:
+        """Yield between 1 and ``count`` greedy tokens, up to and including one that ends an output.
 
-        A server that verifies drafts itself yields the part of the draft first that the rule keeps.
+        A server that verifies drafts itself yields the part of the draft first that the rule keeps, whose bias for each
+        draft token is in ``biases`` (`redraft.decoding.types.Rule`).
 
         Raises:
             ModelError: the server does not answer, or rows are missing or belong to other tokens.
         """
 
-    def probe(self, model: str, tokens: Sequence[int]) -> bool:
+    def probe(self, tokens: Sequence[int]) -> bool:
         """Whether the server verifies drafts itself.
 
         Args:
@@ -118,13 +77,51 @@ class RemoteDialect(ABC):
         """
         return False
 
-    @contextmanager
-    def _reading(self, what: str) -> Iterator[None]:
-        """Convert exceptions while parsing a response to a `ModelError`, whose message contains ``what``."""
-        try:
-            yield
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise self._client.malformed(what) from error
+
+class Served(NamedTuple):
+    """A model as described by the server: its name, the files that it has loaded, and the most ids of a request."""
+
+    name: str
+    files: str
+    context_length: int
+
+
+def served(client: RemoteClient, wanted: str) -> Served:
+    """Return the model called ``wanted``, or the only model if the name is empty, from OpenAI's list of models.
+
+    Raises:
+        ModelError: the model is not served.
+    """
+    with client.reading("without a list of models"):
+        models = {str(each["id"]): each for each in client.get("/v1/models")["data"]}
+        own = {name: each for name, each in models.items() if not each.get("parent")}
+    if not wanted and len(own) == 1:
+        wanted = next(iter(own))
+    if wanted not in models:
+        raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
+    with client.reading("without the context length of the model"):
+        found = models[wanted]
+        return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
+
+
+def check_ids(client: RemoteClient, model: RemoteModel) -> None:
+    """Compare this machine's tokenizer with the server's, if it has a route for that.
+
+    Raises:
+        ModelError: they give different ids for the same text.
+    """
+    text = "Guten Tag, 12 Katzen und 猫。"
+    try:
+        answer = client.post("/tokenize", {"model": model.name, "prompt": text, "add_special_tokens": False})
+    except Absent:
+        return
+    with client.reading("without the ids of a text"):
+        theirs = [int(token) for token in answer["tokens"]]
+    if theirs != model.tokenizer.tokenize(text):
+        raise ModelError(
+            f"the tokenizer here differs from the server's for model {model.name!r}: "
+            "put the right one after a # in the address"
+        )
 
 
 _ROUTE = "/v1/completions"
@@ -152,135 +149,122 @@ class Vllm(RemoteDialect):
     With the plug-in ``redraft-vllm``, a request carries a draft, which the engine verifies before it decodes on.
     """
 
-    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
+    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """Read the draft's rows from ``prompt_logprobs``, with which vLLM refuses to stream."""
-        prefix, draft, k = wanted.prefix, wanted.draft, wanted.k
-        more = {"prompt_logprobs": k, "stop_token_ids": list(wanted.ends)}
-        choice = self._complete(_body(wanted.model, [*prefix, *draft], wanted.count, k, more))
-        with self._reading("without the log-probabilities of the draft"):
+        choice = self._complete([*prefix, *draft], 1, k, prompt_logprobs=k)
+        with self.client.reading("without the log-probabilities of the draft"):
             entries = choice["prompt_logprobs"]
             if len(entries) != len(prefix) + len(draft):
                 raise ValueError("not one entry for every id of the prompt")
-            rows = [_prompt_row(entry, token, k) for entry, token in zip(entries[len(prefix) :], draft, strict=True)]
-        return rows, self._steps(choice, wanted.count, k)
+            rows = []
+            for entry, drafted in zip(entries[len(prefix) :], draft, strict=True):
+                known = {int(token): found["logprob"] for token, found in entry.items()}
+                if drafted not in known:
+                    raise ValueError("the row is of another token")
+                rows.append(RemoteRow.of(known, k))
+        return rows + [row for _token, row in self._steps(choice, 1, k)]
 
-    def continued(self, wanted: GreedyRequest) -> Steps:
+    def continued(
+        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
+    ) -> Steps:
         """Yield vLLM's tokens with their rows as they are streamed."""
-        more: dict[str, Any] = {"stop_token_ids": list(wanted.ends), "stream": True}
-        if wanted.draft:
-            more["vllm_xargs"] = _carried(wanted.draft, wanted.biases)
-        body, left = _body(wanted.model, wanted.prefix, wanted.count, wanted.k, more), wanted.count
-        events = self._client.stream(_ROUTE, body)
+        carried = _carried(draft, biases) if draft else {}
+        events, left = self.client.stream(_ROUTE, self._body(prefix, count, k, stream=True, **carried)), count
         for event in events:
-            with self._reading("without a completion"):
+            with self.client.reading("without a completion"):
                 choice = event["choices"][0]
                 ended = choice.get("finish_reason") is not None
-                nothing = ended and left < wanted.count and not choice["token_ids"]
-            steps = [] if nothing else self._steps(choice, left, wanted.k)
+                nothing = ended and left < count and not choice["token_ids"]
+            steps = [] if nothing else self._steps(choice, left, k)
             left -= len(steps)
             if ended:
                 # There are no more events; reading the end lets the connection be reused.
                 for _ in events:
                     pass
             yield from steps
-        if left == wanted.count:
-            raise self._client.malformed("without a completion")
+        if left == count:
+            raise self.client.malformed("without a completion")
 
-    def probe(self, model: str, tokens: Sequence[int]) -> bool:
+    def probe(self, tokens: Sequence[int]) -> bool:
         """Whether the engine accepts a draft that no model would generate, if the request asks for it.
 
         This tests the running engine rather than what is installed, and needs no extra route or option.
         """
-        carried = {"vllm_xargs": _carried(tokens, [1.0] * len(tokens))}
         try:
-            choice = self._complete(_body(model, tokens[-1:], len(tokens), 0, carried))
+            carried = _carried(tokens, [1.0] * len(tokens))
+            choice = self._complete(tokens[-1:], len(tokens), 0, **carried)
             return bool(choice["token_ids"] == list(tokens))
         except (ModelError, LookupError, TypeError):  # older servers reject the field
             return False
 
-    def _complete(self, body: Mapping[str, Any]) -> Any:
-        answer = self._client.post(_ROUTE, body)
-        with self._reading("without a completion"):
+    def _complete(self, ids: Sequence[int], count: int, k: int, **more: Any) -> Any:
+        answer = self.client.post(_ROUTE, self._body(ids, count, k, **more))
+        with self.client.reading("without a completion"):
             return answer["choices"][0]
 
-    def _steps(self, choice: Any, count: int, k: int) -> list[ChosenToken]:
-        with self._reading("without the log-probabilities of its tokens"):
+    def _body(self, ids: Sequence[int], count: int, k: int, **more: Any) -> dict[str, Any]:
+        body = {"model": self.model.name, "prompt": list(ids), "max_tokens": count, "logprobs": k, **_GREEDY_VLLM}
+        return {**body, "stop_token_ids": sorted(self.model.end_tokens), **more}
+
+    def _steps(self, choice: Any, count: int, k: int) -> list[tuple[int, RemoteRow]]:
+        with self.client.reading("without the log-probabilities of its tokens"):
             tokens, rows = choice["token_ids"], choice["logprobs"]["top_logprobs"]
             if not 1 <= len(tokens) <= count or len(rows) != len(tokens):
                 raise ValueError("not one row for every token")
-            return [
-                ChosenToken(int(token), RemoteRow.of({_id(name): value for name, value in row.items()}, k))
-                for token, row in zip(tokens, rows, strict=True)
-            ]
-
-
-def _body(model: str, ids: Sequence[int], count: int, k: int, more: Mapping[str, Any]) -> dict[str, Any]:
-    return {"model": model, "prompt": list(ids), "max_tokens": count, "logprobs": k, **_GREEDY_VLLM, **more}
+            known = [{int(name.removeprefix("token_id:")): value for name, value in row.items()} for row in rows]
+            return [(int(token), RemoteRow.of(row, k)) for token, row in zip(tokens, known, strict=True)]
 
 
 def _carried(draft: Sequence[int], biases: Sequence[float]) -> dict[str, Any]:
     """Return the fields that ``redraft-vllm`` reads."""
-    return {"ssbd_draft": list(draft), "ssbd_bias": list(biases)}
-
-
-def _prompt_row(entry: Mapping[str, Mapping[str, Any]], drafted: int, k: int) -> RemoteRow:
-    known = {int(token): found["logprob"] for token, found in entry.items()}
-    if drafted not in known:
-        raise ValueError("the row is of another token")
-    return RemoteRow.of(known, k)
-
-
-def _id(name: str) -> int:
-    """Return the id in ``token_id:5``."""
-    return int(name.removeprefix("token_id:"))
+    return {"vllm_xargs": {"ssbd_draft": list(draft), "ssbd_bias": list(biases)}}
 
 
 class Sglang(RemoteDialect):
     """SGLang: ``/generate`` on ids; it has one model, so requests do not name it."""
 
-    def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
+    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
         """Read the draft's rows from ``input_top_logprobs``."""
-        facts = self._generate(wanted)
-        with self._reading("without the log-probabilities of the draft"):
+        facts = self._generate([*prefix, *draft], len(prefix), 1, k)
+        with self.client.reading("without the log-probabilities of the draft"):
             # The first entry is the last prefix token, which has no prediction.
-            own, best = facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:]
-            if [entry[1] for entry in own] != list(wanted.draft) or len(best) != len(own):
+            steps = _ranked(facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:], k)
+            if [token for token, _row in steps] != list(draft):
                 raise ValueError("not one row for every token of the draft")
-            rows = [_row([*entries, entry], wanted.k) for entries, entry in zip(best, own, strict=True)]
-        return rows, self._steps(facts, wanted.count, wanted.k)
+        return [row for _token, row in (*steps, *self._chosen(facts, 1, k))]
 
-    def continued(self, wanted: GreedyRequest) -> Steps:
+    def continued(
+        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
+    ) -> Steps:
         """Yield SGLang's tokens with their rows, all at once."""
-        yield from self._steps(self._generate(wanted), wanted.count, wanted.k)
+        yield from self._chosen(self._generate(prefix, len(prefix), count, k), count, k)
 
-    def _generate(self, wanted: GreedyRequest) -> Any:
+    def _generate(self, ids: Sequence[int], start: int, count: int, k: int) -> Any:
+        sampling = {"max_new_tokens": count, "stop_token_ids": sorted(self.model.end_tokens), "top_k": -1, **_GREEDY}
         body = {
-            "input_ids": [*wanted.prefix, *wanted.draft],
+            "input_ids": list(ids),
             "return_logprob": True,
-            "logprob_start_len": len(wanted.prefix) - 1,  # skips the rows of the prompt
-            "top_logprobs_num": wanted.k,
+            "logprob_start_len": start - 1,  # skips the rows of the prompt
+            "top_logprobs_num": k,
             "return_text_in_logprobs": False,
-            "sampling_params": {
-                "max_new_tokens": wanted.count,
-                "stop_token_ids": list(wanted.ends),
-                "top_k": -1,
-                **_GREEDY,
-            },
+            "sampling_params": sampling,
         }
-        answer = self._client.post("/generate", body)
-        with self._reading("without a completion"):
+        answer = self.client.post("/generate", body)
+        with self.client.reading("without a completion"):
             return answer["meta_info"]
 
-    def _steps(self, facts: Any, count: int, k: int) -> list[ChosenToken]:
-        with self._reading("without the log-probabilities of its tokens"):
-            own, best = facts["output_token_logprobs"], facts["output_top_logprobs"]
-            if not 1 <= len(own) <= count or len(best) != len(own):
+    def _chosen(self, facts: Any, count: int, k: int) -> list[tuple[int, RemoteRow]]:
+        with self.client.reading("without the log-probabilities of its tokens"):
+            steps = _ranked(facts["output_token_logprobs"], facts["output_top_logprobs"], k)
+            if not 1 <= len(steps) <= count:
                 raise ValueError("not one row for every token")
-            return [
-                ChosenToken(int(entry[1]), _row([*entries, entry], k)) for entry, entries in zip(own, best, strict=True)
-            ]
+            return steps
 
 
-def _row(entries: Sequence[Sequence[Any]], k: int) -> RemoteRow:
-    """Make a row from ``[log-probability, id, text]`` triples."""
-    return RemoteRow.of({int(entry[1]): entry[0] for entry in entries}, k)
+def _ranked(own: Sequence[Any], best: Sequence[Any], k: int) -> list[tuple[int, RemoteRow]]:
+    """Return tokens with their rows: each entry is a log-probability, an id and a text; raises `ValueError`."""
+    pairs = zip(own, best, strict=True)
+    return [
+        (int(entry[1]), RemoteRow.of({int(each[1]): each[0] for each in (*others, entry)}, k))
+        for entry, others in pairs
+    ]

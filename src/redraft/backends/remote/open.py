@@ -14,9 +14,9 @@ from redraft.backends.hf.facts import end_tokens, loaded, metadata, pad_token, s
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
-from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
+from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import Served, Sglang, Vllm
+from redraft.backends.remote.dialect import RemoteModel, Served, Sglang, Vllm, check_ids, served
 from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)
@@ -35,19 +35,19 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     """
     clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
     dialect = Vllm if address.engine == "vllm" else Sglang
-    dialects = [dialect(client) for client in clients]
     try:
-        model = _described(dialects[0].served(address.model), address)
-        check_ids(model, dialects[0])
-        verifies = options.plugin and dialects[0].probe(model.name, _unlikely(model))
+        model = _described(served(clients[0], address.model), address)
+        check_ids(clients[0], model)
+        verifies = options.plugin and dialect(clients[0], model).probe(_unlikely(model))
     except BaseException:
         for client in clients:
             client.close()
         raise
-    for each in dialects:
-        each.verifies = verifies
+    backends = [RemoteBackend(dialect(client, model), options) for client in clients]
+    for each in backends:
+        each.dialect.verifies = verifies
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
-    return [RemoteBackend(each, client, model, options) for each, client in zip(dialects, clients, strict=True)]
+    return backends
 
 
 def _unlikely(model: RemoteModel) -> list[int]:
@@ -56,26 +56,26 @@ def _unlikely(model: RemoteModel) -> list[int]:
     return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
 
 
-def _described(served: Served, address: Address) -> RemoteModel:
+def _described(found: Served, address: Address) -> RemoteModel:
     """Read the model's description from its files: at the address's tokenizer, or where the server has them."""
-    name = address.tokenizer or served.files
+    name = address.tokenizer or found.files
     source = source_of(name)
     try:
         config = loaded(AutoConfig, name, source)
         tokenizer = HfTokenizer(loaded(AutoTokenizer, name, source))
     except ModelError as error:
         raise ModelError(
-            f"{error}; the tokenizer of model {served.name!r} is needed here, so put its folder or its name on the hub "
+            f"{error}; the tokenizer of model {found.name!r} is needed here, so put its folder or its name on the hub "
             "after a # in the address"
         ) from error
     if config.is_encoder_decoder:
-        raise CapabilityError(f"model {served.name!r} is an encoder-decoder, which a remote model cannot be")
+        raise CapabilityError(f"model {found.name!r} is an encoder-decoder, which a remote model cannot be")
     try:
         generation = loaded(GenerationConfig, name, source)
     except ModelError:  # not every model has a file for these settings
         generation = GenerationConfig.from_model_config(config)
     ends, size = end_tokens(generation, tokenizer), int(config.get_text_config().vocab_size)
-    facts = dict(metadata(config, tokenizer, served.name.rpartition("/")[2]))
+    facts = dict(metadata(config, tokenizer, found.name.rpartition("/")[2]))
     return RemoteModel(
-        served.name, tokenizer, served.context_length, ends, pad_token(config, tokenizer, ends, size), size, facts
+        found.name, tokenizer, found.context_length, ends, pad_token(config, tokenizer, ends, size), size, facts
     )

@@ -22,12 +22,12 @@ class RemoteRow:
     """Part of a distribution.
 
     Attributes:
-        best: (k,) the most probable tokens with log-probabilities, best first, lower ids first among equals.
-        others: log-probabilities of other tokens.
+        known: token -> log-probability, most probable first, lower ids first among equals.
+        k: how many of these are the most probable ones; the others are tokens of a draft.
     """
 
-    best: tuple[tuple[int, float], ...]
-    others: Mapping[int, float]
+    known: Mapping[int, float]
+    k: int
 
     @classmethod
     def of(cls, known: Mapping[int, float], k: int) -> RemoteRow:
@@ -38,21 +38,12 @@ class RemoteRow:
         """
         if len(known) < k or not all(is_logprob(value) for value in known.values()):
             raise ValueError("no row")
-        ordered = sorted(known.items(), key=lambda item: (-item[1], item[0]))
-        return cls(tuple(ordered[:k]), dict(ordered[k:]))
+        return cls(dict(sorted(known.items(), key=lambda item: (-item[1], item[0]))), k)
 
 
 def is_logprob(value: Any) -> bool:
     """Whether a value can be a log-probability; servers may round values near 0 up."""
     return isinstance(value, float | int) and not isinstance(value, bool) and value <= 1e-3
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenToken:
-    """A token that the server chose greedily, with its row."""
-
-    token: int
-    row: RemoteRow
 
 
 class RemoteRows:
@@ -71,7 +62,7 @@ class RemoteRows:
 
     def argmax(self, node: int) -> int:
         """Return the most probable token, the lowest id among equals."""
-        return self._row(node).best[0][0]
+        return next(iter(self._row(node).known))
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable tokens.
@@ -79,20 +70,12 @@ class RemoteRows:
         Raises:
             CapabilityError: ``k`` is more than servers provide.
         """
-        return [token for token, _ in self.top_k(node, k)]
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities.
-
-        Raises:
-            CapabilityError: ``k`` is more than servers provide.
-        """
         k = min(k, self._size)
         if k > MOST:
             raise CapabilityError(f"a remote model gives at most the {MOST} best tokens, not {k}")
-        if k > len(self._row(node).best):
+        if k > self._row(node).k:
             self._rows = self._ask_again(k)
-        return list(self._row(node).best[:k])
+        return list(self._row(node).known)[:k]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of a draft token or of one of the best.
@@ -100,15 +83,13 @@ class RemoteRows:
         Raises:
             CapabilityError: the token is neither.
         """
-        found = self._known(node, token)
-        if found is None:  # such as the token of a new draft, in a row that was requested before there was one
+        if token not in self._row(node).known:  # such as one of a new draft, in a row that is older
             self._rows = self._ask_again(min(MOST, self._size))
-            found = self._known(node, token)
-        if found is None:
+        if token not in self._row(node).known:
             raise CapabilityError(
                 f"a remote model gives the probabilities of the draft and of the {MOST} best tokens only"
             )
-        return found
+        return self._row(node).known[token]
 
     def entropy(self, node: int) -> float:
         """Servers do not provide the entropy.
@@ -126,10 +107,6 @@ class RemoteRows:
         """
         raise CapabilityError(f"a remote model gives at most the {MOST} best tokens, so set top_k")
 
-    def _known(self, node: int, token: int) -> float | None:
-        row = self._row(node)
-        return row.others.get(token, dict(row.best).get(token))
-
     def _row(self, node: int) -> RemoteRow:
         if node < -1:
             raise CapabilityError("a remote model gives no rows of the prompt")
@@ -138,8 +115,8 @@ class RemoteRows:
         return self._rows[node + 1]
 
 
-#: Greedy tokens of the server as they arrive; closing the generator ends the request.
-Steps = Generator[ChosenToken, None, None]
+#: Greedy tokens of the server with their rows as they arrive; closing the generator ends the request.
+Steps = Generator[tuple[int, RemoteRow], None, None]
 
 
 class RowLine:
@@ -201,8 +178,8 @@ class RowLine:
         step = next(self._steps, None) if self._steps is not None else None
         if step is None:
             return False
-        self._ids.append(step.token)
-        self._rows.append(step.row)
+        self._ids.append(step[0])
+        self._rows.append(step[1])
         return True
 
 
@@ -213,12 +190,11 @@ def beside(steps: Steps, draft: Sequence[int], k: int) -> Steps:
     """
     try:
         on_draft = True
-        for number, step in enumerate(steps):
+        for number, (token, row) in enumerate(steps):
             if on_draft and number < len(draft):
-                known = dict(step.row.best) | dict(step.row.others)
-                yield ChosenToken(step.token, RemoteRow.of({draft[number]: -math.inf} | known, k))
-                on_draft = step.token == draft[number]
+                yield token, RemoteRow.of({draft[number]: -math.inf, **row.known}, k)
+                on_draft = token == draft[number]
             else:
-                yield step
+                yield token, row
     finally:
         steps.close()

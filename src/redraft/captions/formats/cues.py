@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
 
@@ -79,16 +79,16 @@ PROFILES = {
     "cart": Profile(speed=21, longest=10, gap=0, late=2),
 }
 #: A time with hours, minutes and seconds, with the latter two, or in seconds.
-_CLOCK = re.compile(r"(?:(?:(\d{1,2}):(?=\d{2}:))?([0-5]?\d):(?=[0-5]\d(?:\.|$)))?(\d+(?:\.\d+)?)")
-#: Allowed values of the fields of a profile.
-_ALLOWED = {
-    "speed": (5, 60),
-    "width": (16, 80),
-    "lines": (1, 4),
-    "shortest": (0.5, 5),
-    "longest": (2, 60),
-    "gap": (0, 1),
-    "late": (0, 10),
+_CLOCK = re.compile(r"(?:(?:\d{1,2}:(?=\d{2}:))?[0-5]?\d:(?=[0-5]\d(?:\.|$)))?\d+(?:\.\d+)?")
+#: Kinds and allowed values of the fields of a profile.
+_ALLOWED: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "speed": (float, 5, 60),
+    "width": (int, 16, 80),
+    "lines": (int, 1, 4),
+    "shortest": (float, 0.5, 5),
+    "longest": (float, 2, 60),
+    "gap": (float, 0, 1),
+    "late": (float, 0, 10),
 }
 
 
@@ -101,25 +101,23 @@ def profile(text: str) -> Profile:
     name, *changes = text.split(",")
     if name not in PROFILES:
         raise OptionError(f"must be one of {', '.join(PROFILES)}, not {name!r}", "profile")
-    found = PROFILES[name]
+    given: dict[str, float] = {}
     for change in changes:
         key, _, value = change.partition("=")
         if key == "start":
-            found = replace(found, start=clock(value))
+            given[key] = clock(value)
             continue
         if key not in _ALLOWED:
-            names = ", ".join(each.name for each in fields(Profile))
-            raise OptionError(f"has no field {key!r}: the fields are {names}", "profile")
-        low, high = _ALLOWED[key]
+            raise OptionError(f"has no field {key!r}: the fields are {', '.join([*_ALLOWED, 'start'])}", "profile")
+        kind, low, high = _ALLOWED[key]
         try:
-            number = float(value)
+            given[key] = kind(value)
         except ValueError:
-            number = -1.0
-        if not low <= number <= high or (key in ("width", "lines") and number != int(number)):
-            kind = "a whole number" if key in ("width", "lines") else "a number"
-            raise OptionError(f"must have {key} as {kind} from {low} to {high}, not {value!r}", "profile")
-        found = replace(found, **{key: number})
-    return found
+            given[key] = -1
+        if not low <= given[key] <= high:
+            number = "a whole number" if kind is int else "a number"
+            raise OptionError(f"must have {key} as {number} from {low} to {high}, not {value!r}", "profile")
+    return replace(PROFILES[name], **given)
 
 
 def clock(text: str) -> float:
@@ -128,10 +126,8 @@ def clock(text: str) -> float:
     Raises:
         OptionError: it is invalid, or 100 hours or more.
     """
-    found = _CLOCK.fullmatch(text)
-    seconds = (
-        sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else -1
-    )
+    parts = reversed(text.split(":")) if _CLOCK.fullmatch(text) else ["-1"]
+    seconds = sum(float(part) * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))
     if not 0 <= seconds < 360_000:
         raise OptionError(
             f"must have start as seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "profile"
@@ -166,14 +162,13 @@ class Pacer:
     Args:
         profile: what readers need.
         latest: the latest time in seconds.
-        delayed: called with the begin of words and of their cue, before each cue that is late.
 
     Attributes:
         whole: whether texts are lines already, which are not broken.
     """
 
-    def __init__(self, profile: Profile, latest: float, delayed: Callable[[float, float], object]) -> None:
-        self._profile, self._last, self._delayed, self.whole = profile, latest, delayed, False
+    def __init__(self, profile: Profile, latest: float) -> None:
+        self._profile, self._last, self.whole = profile, latest, False
         #: The earliest start of the next cue, and the latest time of words.
         self._clock = self._latest = 0.0
         self._waiting: Cue | None = None
@@ -218,8 +213,6 @@ class Pacer:
         yield from self._release(times and times[0])
         if times is None:
             times = self._clock, self._clock + self._reading(lines)
-        elif self._clock > times[0]:
-            self._delayed(times[0], self._clock)
         self._waiting = Cue(round(max(times[0], self._clock), 3), times[1], lines)  # as it is written
 
     def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:
@@ -327,23 +320,21 @@ def _cost_of_end(units: Sequence[str], place: int) -> float:
     return _SHORT_WORD * (last.isalpha() and len(last) <= 3) - _CLAUSE * goodness(units[place - 1], units[place])
 
 
-@lru_cache(maxsize=8)
-def _parser(script: str) -> budoux.Parser | None:
-    parsers = {
-        "Jpan": budoux.load_default_japanese_parser,
-        "Hans": budoux.load_default_simplified_chinese_parser,
-        "Hant": budoux.load_default_traditional_chinese_parser,
-    }
-    return parsers[script]() if script in parsers else None
+#: What loads the model that finds the phrases of a script.
+_PARSERS = {
+    "Jpan": cache(budoux.load_default_japanese_parser),
+    "Hans": cache(budoux.load_default_simplified_chinese_parser),
+    "Hant": cache(budoux.load_default_traditional_chinese_parser),
+}
 
 
 def _phrases(text: str, language: str, width: int) -> list[str]:
     """Return the words of a text; in Chinese and Japanese its phrases, as far as they fit into a line."""
     known = known_language(language)
-    parser = _parser(known.script or "") if known else None
-    if parser is None:
+    load = _PARSERS.get(known.script or "") if known else None
+    if load is None:
         return ["".join(word) for word in words(UNBREAKABLE.findall(text))]
-    phrases = ([phrase] if cells(phrase) <= width else UNBREAKABLE.findall(phrase) for phrase in parser.parse(text))
+    phrases = ([phrase] if cells(phrase) <= width else UNBREAKABLE.findall(phrase) for phrase in load().parse(text))
     return [part for phrase in phrases for part in phrase]
 
 

@@ -30,10 +30,8 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
-    except ValueError:  # Python's limit on the digits of integers
-        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
-    except RecursionError:
-        raise InputError("the line is not usable JSON: it is nested too deeply") from None
+    except (ValueError, RecursionError):  # of Python's limits
+        raise InputError("the line is not usable JSON: a number is too long, or it is nested too deeply") from None
     if not isinstance(value, dict):
         raise InputError(f"the line must be a JSON object with {', '.join(names)}, not {shown(value)}")
     return value

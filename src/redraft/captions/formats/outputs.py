@@ -31,9 +31,12 @@ class Output:
 
 
 def _live(to: Output) -> Writer:
+    from rich.console import Console
+
     from redraft.captions.formats.live import LiveWriter
 
-    return LiveWriter(to.languages)
+    console = Console(file=to.out)
+    return LiveWriter(to.languages, console) if console.is_terminal and not console.is_dumb_terminal else _lines(to)
 
 
 def _lines(to: Output) -> Writer:

@@ -6,8 +6,8 @@ Both take a POST per caption, numbered by ``seq``, which increases by one per ca
     YouTube    POST URL&seq=7              "2026-11-22T20:15:00.000", a line break, the text
 
 A thread sends them in order, one at a time.  A caption that cannot be delivered is retried with growing delays until it
-is too old, then dropped with a failure; one that the service refuses is dropped at once.  Redirects to the same host
-are followed, with the caption; others count as a refusal, since the address is a secret.
+is too old, then dropped with a failure; one that the service refuses is dropped at once.  A redirect counts as a
+refusal, since the address is a secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
-from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -44,7 +43,6 @@ _PACE = 0.25
 _LOOK = 0.1
 #: Client errors after which the same request may succeed later; all others are final.
 _PASSING = {408, 425, 429}
-_REDIRECTS = {301, 302, 303, 307, 308}
 #: Maximum bytes and characters of a refusal's reason.
 _READ, _SHOWN = 2000, 200
 #: What a URL consists of; openers raise various exceptions for others.
@@ -71,7 +69,7 @@ class CaptionService:
         self._url = parts
         #: Zoom's tag of the language; YouTube needs none.
         self._language = zoom_language(language) if name == "zoom" else None
-        self._opener = build_opener(_Redirects, *([ProxyHandler({})] if is_local(url) else []))
+        self._opener = build_opener(_NoRedirects, *([ProxyHandler({})] if is_local(url) else []))
 
     def first(self) -> int:
         """Return the number of the next caption: with Zoom, a restarted program continues the numbering."""
@@ -99,48 +97,31 @@ class CaptionService:
         """Send a caption.
 
         Raises:
-            OSError: it was not delivered; also as `HTTPException`.
+            OSError, HTTPException: it was not delivered.
             CaptionRefused: it never will be.
         """
         try:
             self._opener.open(request, timeout=timeout).close()
         except HTTPError as error:
             with error:
-                if error.code in _REDIRECTS:
-                    to = urljoin(error.url, error.headers.get("Location", ""))
-                    raise CaptionRefused(_moved(error.url, to)) from error
-                if 400 <= error.code < 500 and error.code not in _PASSING:
+                if error.code < 400:
+                    host = urlsplit(urljoin(error.url, error.headers.get("Location", ""))).hostname
+                    reason = f"the service has moved to {host}, so use the URL that it gives now"
+                    raise CaptionRefused(reason) from error
+                if error.code < 500 and error.code not in _PASSING:
                     raise CaptionRefused(_answer(error)) from error
-                raise
+                raise OSError(f"the service answered {error.code}") from error
 
 
 class CaptionRefused(Exception):
     """A service has refused a caption for good; the message says why."""
 
 
-class _Redirects(HTTPRedirectHandler):
-    """Follows redirects to the same host, with the method and the text; the library's would send neither."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Leaves redirects to `CaptionService.send`; the library's handler would send neither method nor text."""
 
-    def redirect_request(
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
-    ) -> Request | None:
-        if not _is_same_service(req.full_url, newurl):
-            return None
-        kept = {name: value for name, value in req.header_items() if name.lower() not in ("host", "content-length")}
-        return Request(newurl, req.data, kept, req.origin_req_host, unverifiable=True, method=req.get_method())
-
-
-def _is_same_service(url: str, other: str) -> bool:
-    """Whether a secret of one address may be sent to another: it has the same host, and is as private."""
-    old, new = urlsplit(url), urlsplit(other)
-    return new.hostname == old.hostname and new.scheme in (old.scheme, "https")
-
-
-def _moved(url: str, other: str) -> str:
-    if _is_same_service(url, other):
-        return "the service redirects in circles"
-    new = urlsplit(other)
-    return f"the service has moved to {new.scheme}://{new.netloc}, so use the URL that it gives now"
+    def redirect_request(self, *_: object) -> None:
+        return None
 
 
 def zoom_language(language: str) -> str:
@@ -183,6 +164,7 @@ class PushWriter(Writer):
         #: Number of captions that could not be delivered.
         self.given_up = 0
         self._audience: Audience | None = None
+        self._lines = False
         #: Captions with their time, and when they were queued by the monotonic clock.
         self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -197,7 +179,8 @@ class PushWriter(Writer):
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := spoken(event):
-            self._queue.put((text, event.utterance, self._clock(), time.monotonic()))
+            utterance = event.utterance.rpartition(".")[0] if self._lines else event.utterance
+            self._queue.put((text, utterance, self._clock(), time.monotonic()))
 
     def drop(self) -> None:
         """Send nothing more: `close` then reports the captions in the queue."""
@@ -208,6 +191,11 @@ class PushWriter(Writer):
         """Send only what an audience may see; by default, everything."""
         self._audience = audience
         self.writer.show_to(audience)
+
+    def expect_lines(self) -> None:
+        """Expect the lines of reading mode, which are hidden together with their utterance."""
+        self._lines = True
+        self.writer.expect_lines()
 
     @property
     def whole(self) -> bool:
@@ -284,8 +272,6 @@ def _answer(error: HTTPError) -> str:
 
 
 def _reason(error: OSError | HTTPException) -> str:
-    if isinstance(error, HTTPError):
-        return f"the service answered {error.code}"
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return "the service's answer is not HTTP"
     return str(getattr(error, "reason", error))

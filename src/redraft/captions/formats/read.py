@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import wraps
 from itertools import islice
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from redraft.captions.events import CONTROLS, Failure, Update, is_text
 from redraft.captions.sentence import sentence_ends
@@ -77,31 +77,19 @@ def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[i
 class _Rewritten:
     """A line source that also ends a line at a carriage return, as soon as it comes."""
 
-    def __init__(self, source: io.BufferedReader) -> None:
-        self._source = source
+    def __init__(self, source: LineSource) -> None:
+        raw = cast(io.RawIOBase, source)
+        self._source = source if isinstance(source, io.BufferedReader) else io.BufferedReader(raw)
 
     def readline(self, size: int = -1, /) -> bytes:
         """Return the text up to a line feed or carriage return, with it; empty at the end of the file."""
         found = bytearray()
-        while (size < 0 or len(found) < size) and (ahead := self._source.peek(1)):
+        while len(found) < size and (ahead := self._source.peek(1)):
             place = min((each for each in map(ahead.find, (b"\n", b"\r")) if each >= 0), default=len(ahead) - 1) + 1
-            found += self._source.read(place if size < 0 else min(place, size - len(found)))
+            found += self._source.read(min(place, size - len(found)))
             if found.endswith((b"\n", b"\r")):
                 break
         return bytes(found)
-
-
-def _rewritten(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
-    """Yield the texts of each line, which carriage returns separate: its number, a text, and whether the line ends."""
-    reader = _Rewritten(source) if isinstance(source, io.BufferedReader) else source
-    for number, text, ends in decoded(reader, limit):
-        if isinstance(text, Failure):
-            yield number, text, ends
-            continue
-        *before, last = text.rstrip("\r").split("\r")
-        for each in before:
-            yield number, each, False
-        yield number, last, ends
 
 
 Item: TypeAlias = Update | Failure
@@ -117,12 +105,9 @@ def not_empty(read: Callable[_Parameters, Iterator[Item]]) -> Callable[_Paramete
 
     @wraps(read)
     def reading(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> Iterator[Item]:
-        empty = True
-        for item in read(*arguments, **options):
-            empty = False
-            yield item
-        if empty:
-            yield Failure("the input is empty: at least one line of text was expected")
+        items = read(*arguments, **options)
+        yield next(items, Failure("the input is empty: at least one line of text was expected"))
+        yield from items
 
     return reading
 
@@ -176,7 +161,7 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
     replaced, sound = 1, False  # number of lines of the utterance, and whether any has ever grown, or this was reported
-    for number, text, ends in _rewritten(source):
+    for number, text, ends in decoded(_Rewritten(source)):
         again, over = again or (returned and text != ""), False
         if isinstance(text, Failure):
             yield text
@@ -283,7 +268,7 @@ def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None, by
 @not_empty
 def _read_text(source: LineSource, speech: _Speech, by_line: bool) -> Iterator[Item]:
     shown = ""
-    for _, text, ends in _rewritten(source, MAX_TEXT_BYTES):
+    for _, text, ends in decoded(_Rewritten(source), MAX_TEXT_BYTES):
         if isinstance(text, Failure):
             yield text
             continue

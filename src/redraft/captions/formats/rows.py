@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.cues import LATE
-from redraft.captions.formats.write import CELLS_PER_SECOND, Audience, Writer, by
+from redraft.captions.formats.write import CELLS_PER_SECOND, Writer, by
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE, joined
 
@@ -34,49 +35,50 @@ class _Growing:
         #: End of the utterance before.
         self._since = since
         self._shown = ""
-        #: Lengths that the translation has reached, in cells, with the first and the last time at which it had each.
-        self._reached: list[tuple[int, float, float]] = []
+        #: Lengths that the translation has reached, in cells, each twice: with the first and the last time at which it
+        #: had it.
+        self._lengths: list[int] = []
+        self._times: list[float] = []
         if caption.start is not None:
-            self._reached.append((0, caption.start, caption.start))
+            self._reach(0, caption.start)
 
     def grown(self, caption: Caption) -> None:
         """Record the length of the translation."""
-        self.caption, time = caption, caption.time
-        if time is None:
-            return
-        length = cells(caption.text + caption.unstable)
-        before, first, last = self._reached[-1] if self._reached else (-1, time, time)
-        if length > before:
-            self._reached.append((length, max(time, last), max(time, last)))
+        self.caption = caption
+        if caption.time is not None:
+            self._reach(cells(caption.text + caption.unstable), caption.time)
+
+    def _reach(self, length: int, time: float) -> None:
+        time = max([time, *self._times[-1:]])
+        if length > max(self._lengths, default=-1):
+            self._lengths += [length] * 2
+            self._times += [time] * 2
         else:
-            self._reached[-1] = before, first, max(time, last)
+            self._times[-1] = time
 
     def times(self, line: str) -> tuple[float | None, float | None]:
         """Return when the words of the next line were spoken: their start and end in seconds, None if unknown."""
         start, self._shown = cells(self._shown), joined(self._shown, line)
-        return self._time(start, after=True), self._time(cells(self._shown), after=False)
+        return self._time(start, bisect_right), self._time(cells(self._shown), bisect_left)
 
-    def _time(self, length: int, *, after: bool) -> float | None:
-        """Return when the translation had a length, interpolated; ``after`` for the last time rather than the first.
+    def _time(self, length: int, bisect: Callable[[list[int], int], int]) -> float | None:
+        """Return when the translation had a length, interpolated; `bisect` finds the first or the last time.
 
         If only one time is known, the words precede it at reading speed, or faster if the utterance before has ended
         too late for that.  They follow it if it is not later than that end.
         """
-        if self._reached and (time := self._reached[0][1]) == self._reached[-1][2]:
-            if time <= self._since:
-                return time + length / CELLS_PER_SECOND
-            whole = max(length, self._reached[-1][0])
-            lasts = min(whole / CELLS_PER_SECOND, time - self._since)
-            return max(0.0, time - lasts * (1 - length / whole)) if whole else time
-        before: tuple[int, float, float] | None = None
-        for reached, first, last in self._reached:
-            if reached > length or (reached == length and not after):
-                if before is None:
-                    return first
-                share = (length - before[0]) / (reached - before[0])
-                return before[2] + share * (first - before[2])
-            before = reached, first, last
-        return None if before is None else before[2]
+        lengths, times = self._lengths, self._times
+        if not times:
+            return None
+        if times[0] == times[-1]:
+            whole = max(length, lengths[-1])
+            end = times[0] if times[0] > self._since else times[0] + whole / CELLS_PER_SECOND
+            lengths, times = [0, whole], [max(min(self._since, times[0]), end - whole / CELLS_PER_SECOND), end]
+        place = bisect(lengths, length)
+        if place in (0, len(times)):
+            return times[0 if place == 0 else -1]
+        share = (length - lengths[place - 1]) / (lengths[place] - lengths[place - 1])
+        return times[place - 1] + share * (times[place] - times[place - 1])
 
 
 class RowsWriter(Writer):
@@ -117,10 +119,6 @@ class RowsWriter(Writer):
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._error: BaseException | None = None
-
-    def show_to(self, audience: Audience) -> None:
-        """Publish only the lines of what an audience may see."""
-        self.writer.show_to(_OfLines(audience))
 
     def write(self, event: Event) -> None:
         """Write the lines that an event completes, or time has completed before it; failures are passed on."""
@@ -226,17 +224,3 @@ class RowsWriter(Writer):
                 self._error = error
             else:
                 self._wait()
-
-
-class _OfLines:
-    """What the audience may see of lines, which are named after their utterances."""
-
-    def __init__(self, audience: Audience) -> None:
-        self._audience = audience
-
-    @property
-    def paused(self) -> bool:
-        return self._audience.paused
-
-    def is_hidden(self, utterance: str, language: str) -> bool:
-        return self._audience.is_hidden(utterance.rpartition(".")[0], language)

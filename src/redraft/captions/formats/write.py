@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import sys
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import IO, Protocol
 
 import pysubs2
@@ -19,17 +21,17 @@ from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.cues import PROFILES, Cue, Pacer, Profile
 from redraft.captions.formats.read import printable
 from redraft.captions.languages import known_language
-from redraft.errors import OptionError
 
 #: Reading speed in character cells per second, by which unknown times of words are estimated.
 CELLS_PER_SECOND = 15
 #: Latest time in SRT in seconds: 99:59:59,999.
 LATEST = 359_999.999
-#: Delay of a cue in seconds above which the times of the stream must have started again.
+#: Seconds by which times go back if they must have started again; speakers who interrupt each other explain fewer.
 RESTART = 60.0
-SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
+#: Number of the latest failures that are known, of updates that other languages may have.
+MOST_FAILED = 64
 #: Number of the newest utterances whose sources are not written again.
 MOST_SPOKEN = 256
 
@@ -103,10 +105,9 @@ class Writer:
 
 def failure_line(failure: Failure) -> str:
     """Format a failure as one line: ``redraft: line 3, utterance 7, de: what is wrong``, with the known parts."""
-    place = [f"line {failure.line}"] if failure.line is not None else []
-    place += [f"utterance {failure.utterance}"] if failure.utterance is not None else []
-    place += [failure.language] if failure.language is not None else []
-    return printable(": ".join(["redraft", *([", ".join(place)] if place else []), failure.message]))
+    parts = ("line ", failure.line), ("utterance ", failure.utterance), ("", failure.language)
+    place = ", ".join(f"{kind}{name}" for kind, name in parts if name is not None)
+    return printable(": ".join(["redraft", *([place] if place else []), failure.message]))
 
 
 def spoken(caption: Caption) -> str:
@@ -139,16 +140,15 @@ class LinesWriter(Writer):
         self._out, self._errors = out, errors
         self._last: dict[str, tuple[str, str]] = {}
 
-    def write(self, event: Event, column: str | None = None) -> None:
-        """Write a caption for ``column`` (by default, its language); failures go to the errors."""
+    def write(self, event: Event) -> None:
+        """Write a caption; failures go to the errors."""
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
             return
-        column = event.language if column is None else column
         written = event.utterance, spoken(event)
-        if event.final or (written[1] and written != self._last.get(column)):
-            self._last[column] = written
-            _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{written[1]}\n")
+        if event.final or (written[1] and written != self._last.get(event.language)):
+            self._last[event.language] = written
+            _put(self._out, f"{'final' if event.final else 'partial'}\t{event.language}\t{written[1]}\n")
 
 
 class TextWriter(Writer):
@@ -199,36 +199,6 @@ class SpokenWriter(Writer):
         self.writer.write(event)
 
 
-@dataclass(slots=True)
-class _Unfinished:
-    """An utterance that waits for captions of other languages.
-
-    Attributes:
-        cues: the captions that share a cue, by their name.
-        finals: languages with a final caption.
-        seq: number of the final update; None until there is a final caption.
-        failed: language and number of each update that has failed; None for all languages, or an unknown number.
-    """
-
-    cues: dict[str, list[Caption]] = field(default_factory=dict)
-    finals: set[str] = field(default_factory=set)
-    seq: int | None = None
-    failed: set[tuple[str | None, int | None]] = field(default_factory=set)
-
-    def missing(self, languages: Sequence[str]) -> set[str]:
-        """Return the languages that may have more: without a final caption, and whose final update has not failed."""
-        left = {*languages} - self.finals
-        if self.seq is not None:
-            return self._unfailed(left, self.seq)
-        # Without a final caption, only the failure of all languages shows which update was the final one.
-        over = any(not self._unfailed(left, seq) for _, seq in self.failed)
-        return set() if over else left
-
-    def _unfailed(self, languages: set[str], seq: int | None) -> set[str]:
-        """Return those of the languages in which an update has not failed."""
-        return {each for each in languages if self.failed.isdisjoint({(each, seq), (None, seq)})}
-
-
 class _Together:
     """Collects the captions of a cue, which has all languages.
 
@@ -246,29 +216,31 @@ class _Together:
 
     def __init__(self, put: Callable[[Sequence[Caption]], None], languages: Sequence[str]) -> None:
         self._put, self._languages, self.lines = put, languages, False
-        self._waiting: dict[str, _Unfinished] = {}
+        #: Utterance -> its captions by cue, and the `seq` of the final one by language.
+        self._waiting: dict[str, tuple[dict[str, list[Caption]], dict[str, int]]] = {}
+        #: The latest updates that have failed: utterance, number, and language or None for all of them.
+        self._failed: deque[tuple[str | None, int | None, str | None]] = deque(maxlen=MOST_FAILED)
 
     def add(self, caption: Caption) -> None:
         """Take a final caption or a line."""
         utterance = caption.utterance.rpartition(".")[0] if self.lines else caption.utterance
-        cues = self._waiting.setdefault(utterance, _Unfinished()).cues
+        cues, _ = self._waiting.setdefault(utterance, ({}, {}))
         cues.setdefault(caption.utterance, []).append(caption)
         self._pass_on(utterance)
 
-    def end(self, event: Event) -> None:
-        """Take what ends an utterance in a language: a final caption that was added, or the failure of an update."""
-        if (utterance := event.utterance) is None:
-            return
-        waiting = self._waiting.setdefault(utterance, _Unfinished())
-        if isinstance(event, Failure):
-            waiting.failed.add((event.language, event.seq))
-        else:
-            waiting.seq = event.seq
-            waiting.finals.add(event.language)
-        self._pass_on(utterance)
+    def end(self, caption: Caption) -> None:
+        """Take a final caption that was added, or whose lines were."""
+        self._waiting.setdefault(caption.utterance, ({}, {}))[1][caption.language] = caption.seq
+        self._pass_on(caption.utterance)
         while len(self._waiting) > MOST_UNPAIRED:
             self._release(next(iter(self._waiting)))
             self._pass_on(next(iter(self._waiting)))
+
+    def fail(self, failure: Failure) -> None:
+        """Take the failure of an update, perhaps of a final one."""
+        self._failed.append((failure.utterance, failure.seq, failure.language))
+        if failure.utterance in self._waiting:
+            self._pass_on(failure.utterance)
 
     def close(self) -> None:
         """Pass on what still waits."""
@@ -278,20 +250,21 @@ class _Together:
     def _pass_on(self, utterance: str) -> None:
         """Pass on the complete cues of an utterance or, in order, of all utterances."""
         for name in [utterance] if self.lines else list(self._waiting):
-            waiting = self._waiting[name]
-            missing = waiting.missing(self._languages)
-            while waiting.cues:
-                first, captions = next(iter(waiting.cues.items()))
+            cues, ended = self._waiting[name]
+            over = {language for failed, seq, language in self._failed if failed == name and seq in ended.values()}
+            missing = set() if None in over else {*self._languages} - {*ended} - over
+            while cues:
+                first, captions = next(iter(cues.items()))
                 if missing - {caption.language for caption in captions}:
                     return
-                del waiting.cues[first]
+                del cues[first]
                 self._put(captions)
             if missing:
                 return
             del self._waiting[name]
 
     def _release(self, utterance: str) -> None:
-        for captions in self._waiting.pop(utterance).cues.values():
+        for captions in self._waiting.pop(utterance)[0].values():
             self._put(captions)
 
 
@@ -312,10 +285,10 @@ class SubtitleWriter(Writer):
         languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
             utterances.
         profile: what readers need.
-
-    Raises:
-        OptionError: ``form`` is unknown.
     """
+
+    #: Whether all times were usable.
+    whole = True
 
     def __init__(
         self,
@@ -325,14 +298,12 @@ class SubtitleWriter(Writer):
         languages: Sequence[str],
         profile: Profile = PROFILES["web"],
     ) -> None:
-        if form not in SUBTITLES:
-            raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._start, self._cues = profile.start, 0
-        self._utterance = ""
-        self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
+        self._pacer = Pacer(profile, LATEST - profile.start)
         self._together = _Together(self.write_together, self._languages)
-        self._complained = self._restarted = False
+        #: The latest time of words; infinite once it was reported that they have started again.
+        self._latest = 0.0
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -340,7 +311,7 @@ class SubtitleWriter(Writer):
         """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
         if isinstance(event, Failure):
             self._report(event)
-            self._together.end(event)
+            self._together.fail(event)
             return
         if event.final:
             self._together.add(event)
@@ -365,28 +336,28 @@ class SubtitleWriter(Writer):
         last = captions[0]
         times = (self._usable(each) for each in (*(each.start for each in captions), *(each.time for each in captions)))
         begun = next((each for each in times if each is not None), None)
+        if begun is not None and begun + RESTART < self._latest < math.inf:
+            found = f"time {begun:g} comes after {self._latest:g}, as if the stream had started again"
+            self._report(Failure(f"{found}; its cue and others like it come late", utterance=last.utterance))
+            self._latest = math.inf
+        ended = self._usable(last.time)
+        self._latest = max(self._latest, ended or 0.0)
         if texts:
             first = next(iter(texts))
             texts[first] = by(last.speaker, texts[first])
-            self._utterance = last.utterance
-            self._put_cues(self._pacer.add(begun, self._usable(last.time), texts))
+            self._put_cues(self._pacer.add(begun, ended, texts))
 
     def close(self) -> None:
         """Write the cues that still wait."""
         self._together.close()
         self._put_cues(self._pacer.close())
 
-    @property
-    def whole(self) -> bool:
-        """Whether all times were usable."""
-        return not self._complained
-
     def _usable(self, time: float | None) -> float | None:
         """Return a time of the stream if it is one."""
         if time is None or 0 <= time <= LATEST - self._start:
             return time
-        if not self._complained:
-            self._complained = True
+        if self.whole:
+            self.whole = False
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
             self._report(Failure(f"{hours}; such cues get an estimate"))
         return None
@@ -394,51 +365,33 @@ class SubtitleWriter(Writer):
     def _report(self, failure: Failure) -> None:
         _put(self._errors, failure_line(failure) + "\n")
 
-    def _check_clock(self, begun: float, start: float) -> None:
-        """Report the first cue that is later than speakers who interrupt each other explain."""
-        if start - begun > RESTART and not self._restarted:
-            self._restarted = True
-            found = f"time {begun:g} comes after {start:g}, as if the stream had started again"
-            self._report(Failure(f"{found}; its cue and others like it come late", utterance=self._utterance))
-
     def _put_cues(self, cues: Iterable[Cue]) -> None:
         for cue in cues:
             self._cues += 1
             start, end = (round((time + self._start) * 1000) for time in (cue.start, cue.end))
-            order = [*self._languages, *cue.lines]
-            mixed = len({leftwards for each in cue.lines if (leftwards := is_leftwards(each)) is not None}) > 1
-            languages = dict.fromkeys(order)
-            lines = [directed(line, each, mixed=mixed) for each in languages for line in cue.lines.get(each, ())]
-            _put(self._out, _cue(self._form, self._cues, start, end, lines))
+            languages = dict.fromkeys([*self._languages, *cue.lines])
+            lines = [(each, line) for each in languages for line in cue.lines.get(each, ())]
+            _put(self._out, _cue(self._form, self._cues, start, end, directed(lines)))
 
 
-#: Invisible marks that set the direction of a line: from left to right, and from right to left.
-_MARKS = {False: "\u200e", True: "\u200f"}
-#: Unicode's directions of letters, and whether they are written from right to left.
-_DIRECTIONS = {"L": False, "R": True, "AL": True}
+#: Unicode's directions of letters that are written from right to left.
+_LEFTWARDS = {"R", "AL"}
+#: Invisible marks round a line that is written from right to left, or not; none if that is unknown.
+_MARKS = {True: "\u200f", False: "\u200e", None: ""}
 
 
-def is_leftwards(language: str) -> bool | None:
-    """Whether a language is written from right to left; None if that is unknown."""
-    known = known_language(language)
-    return None if known is None else known.right_to_left
+def directed(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a cue, which come with their languages, as players show them in the right direction.
 
-
-def directed(text: str, language: str, *, mixed: bool = False) -> str:
-    """Return a line that players show in the direction of its language.
-
-    By default, they take that of the first letter, which may be of a name in another script.
-
-    Args:
-        mixed: whether other lines of the cue have another direction; players may take that of the first one for all, so
-            that a full stop is on the wrong side.
+    By default, players take that of the first letter, which may be of a name in another script, perhaps for all lines.
+    So if any line has letters or a language from right to left, there are marks round all of them.
     """
-    leftwards = is_leftwards(language)
-    if mixed and leftwards is not None:
-        return f"{_MARKS[leftwards]}{text}{_MARKS[leftwards]}"
-    found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
-    first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
-    return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text
+    known = {language: known_language(language) for language, _ in lines}
+    leftwards = {language: each.right_to_left if each else None for language, each in known.items()}
+    letters = {unicodedata.bidirectional(letter) for _, line in lines for letter in line}
+    if True not in leftwards.values() and letters.isdisjoint(_LEFTWARDS):
+        return [line for _, line in lines]
+    return [line.join([_MARKS[leftwards[language]]] * 2) for language, line in lines]
 
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
     from redraft.decoding.backend import Backend
-    from redraft.decoding.methods import Method
+    from redraft.decoding.method import Method
     from redraft.errors import RedraftError
 
 EXAMPLES = """\b
@@ -127,11 +127,10 @@ def _open(
     """
     with interrupt.ends_process():
         from redraft.backends.load import open_models
-        from redraft.decoding.methods import DraftModel
         from redraft.errors import CapabilityError
         from redraft.models import SMALL_OF
 
-        drafting = [each.name for each in methods if each.draft_model is DraftModel.SMALL]
+        drafting = [each.name for each in methods if each.small_model]
         if drafting and model not in SMALL_OF:
             raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
         given = {"context_length": 512, **engine}

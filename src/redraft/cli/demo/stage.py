@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from redraft.captions.events import Update
-from redraft.captions.formats.live import SizeWatch, breaks
+from redraft.captions.formats.live import breaks
 from redraft.captions.formats.read import paced
 from redraft.captions.languages import parse_language
 from redraft.captions.talk import RECORDING
@@ -117,30 +117,27 @@ class Stage:
         self._players, self._console, self._length, self._listening = players, console, length, listening
         self._silent = silent or Event()
         self._languages = list(dict.fromkeys(each.language for each in players))
-        self._live = Live(console=console, auto_refresh=False, screen=True)
-        self._resizes = SizeWatch(console, self._redraw)
         self._update: Update | None = None
         self._drawn = -math.inf
+        # By itself, it only has to notice other sizes of the terminal.
+        self._live = Live(console=console, screen=True, refresh_per_second=2, get_renderable=self._picture)
 
     def __enter__(self) -> Stage:
         self._live.start()
-        self._resizes.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._resizes.stop()
         self._live.stop()
 
     def show(self, update: Update) -> None:
         """Redraw with the captions of all players, unless the last redraw was too recent."""
         self._update = update
         if time.monotonic() - self._drawn >= self.INTERVAL:
-            self._redraw()
-
-    def _redraw(self) -> None:
-        if self._update is not None:
-            self._live.update(self.draw(self._update), refresh=True)
+            self._live.refresh()
             self._drawn = time.monotonic()
+
+    def _picture(self) -> RenderableType:
+        return self.draw(self._update) if self._update else ""
 
     def draw(self, update: Update) -> RenderableType:
         """Draw the moment of an update; it fits the console's height if that allows one line per panel."""

@@ -26,6 +26,7 @@ from redraft.decoding.types import (
     Provenance,
     Rows,
     Score,
+    top_k,
 )
 
 
@@ -77,5 +78,5 @@ class SmallModel(Drafter):
         # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
         if not self._margin:
             return min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT))))
-        first, second = (min(1.0, math.exp(log)) for _token, log in rows.top_k(ROOT, 2))
-        return first - second
+        first, *second = (min(1.0, math.exp(log)) for _token, log in top_k(rows, ROOT, 2))
+        return first - sum(second)

@@ -4,21 +4,12 @@ A module has the paper's drafter and rule with their equations, its options, and
 What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` and `redraft.decoding.methods.options`.
 """
 
-from redraft.decoding.backend import Capability
-from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup, Value
 from redraft.decoding.methods import aasd, beam, bild, combined, fly, jacobi, lookup, redraft, sampling, ssbd
 from redraft.decoding.methods.registry import all_methods, broken_plug_ins, get_method, register
 from redraft.decoding.methods.ssbd import BETA
 
 __all__ = [
     "BETA",
-    "Capability",
-    "Choice",
-    "DraftModel",
-    "Method",
-    "Option",
-    "Setup",
-    "Value",
     "all_methods",
     "broken_plug_ins",
     "get_method",

@@ -65,6 +65,7 @@ from redraft.decoding.types import (
     Rule,
     Verdict,
     common_prefix,
+    top_k,
 )
 
 #: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.
@@ -188,7 +189,7 @@ class Aligned(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.learn([(token, math.exp(log)) for token, log in rows.top_k(node, self._width)])
+            self._rows.learn([(token, math.exp(log)) for token, log in top_k(rows, node, self._width)])
         self._rows_awaited = 0
 
 
@@ -299,12 +300,12 @@ VERIFICATION = (
 def conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
     """Return the rule that the options `VERIFICATION` and `END_GUARD` describe, for drafts from ``trusted``."""
     tests = {
-        "entropy": entropy_threshold(setup.number("alpha"), setup.number("beta")),
-        "threshold": fixed_threshold(setup.number("threshold")),
-        "top-k": among_best(setup.whole("top_k")),
+        "entropy": entropy_threshold(setup["alpha"], setup["beta"]),
+        "threshold": fixed_threshold(setup["threshold"]),
+        "top-k": among_best(setup["top_k"]),
     }
-    test = tests.get(setup.word("verification"))
-    guard = setup.word("end_guard") == "on"
+    test = tests.get(setup["verification"])
+    guard = setup["end_guard"] == "on"
     return Exact() if test is None else Conditional(test, trusted, setup.end_tokens, guard, setup.line_ends)
 
 
@@ -317,12 +318,12 @@ METHODS = (
         "conditional",
         lambda setup: (
             Aligned(
-                setup.whole("key"),
-                setup.whole("ngram"),
-                setup.whole("width"),
+                setup["key"],
+                setup["ngram"],
+                setup["width"],
                 setup.ends,
                 rows=setup.recall(PromptRows),
-                least=setup.number("least"),
+                least=setup["least"],
             ),
             conditional(setup, {Provenance.PROMPT}),
         ),

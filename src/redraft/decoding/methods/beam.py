@@ -36,6 +36,7 @@ from redraft.decoding.types import (
     Verdict,
     biases_of,
     common_prefix,
+    top_k,
 )
 
 WIDTH = Option("width", 4, 2, MOST, "number of hypotheses", whole=True)
@@ -132,7 +133,7 @@ class Beam(Drafter):
     def _next(self, tokens: tuple[int, ...], rows: Rows) -> list[tuple[int, float, float]]:
         """Return the most probable tokens after a hypothesis, with log-probabilities with and without the bias."""
         leaf = self._leaf(tokens)
-        best = [(token, log, log) for token, log in rows.top_k(leaf, 2 * self._width) if log > -math.inf]
+        best = [(token, log, log) for token, log in top_k(rows, leaf, 2 * self._width) if log > -math.inf]
         drafted, bias = self._drafted((*self._output, *tokens))
         if drafted is None or not best or self._is_end(tokens, best[0][0]):
             return best
@@ -182,7 +183,7 @@ class Beam(Drafter):
 
 
 def _beam(setup: Setup) -> tuple[Drafter, Rule]:
-    beam = Beam(setup.whole(WIDTH.name), setup.end_tokens, setup.line_ends)
+    beam = Beam(setup[WIDTH.name], setup.end_tokens, setup.line_ends)
     return beam, beam
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
+from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.rules.exact import walk
 from redraft.decoding.sampling import Sampler
@@ -84,10 +84,10 @@ BILD: tuple[Option | Choice, ...] = (FALLBACK, CONFIDENCE, ROLLBACK, AGREEING, W
 
 def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
-    settling = setup.end_tokens if setup.word("end") == "small" else frozenset()
-    margin = setup.word("confidence") == "margin"
-    drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling, margin=margin)
-    return drafter, Rollback(setup.number("rollback"), drawing, agreeing=setup.word("agreeing") == "kept")
+    settling = setup.end_tokens if setup["end"] == "small" else frozenset()
+    margin = setup["confidence"] == "margin"
+    drafter = SmallModel(drawing, setup["window"], setup.ends, setup["fallback"], settling, margin=margin)
+    return drafter, Rollback(setup["rollback"], drawing, agreeing=setup["agreeing"] == "kept")
 
 
 def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
@@ -96,7 +96,7 @@ def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
     Both run for every token.  This saves nothing: it shows how few replacements the large model's quality needs.
     """
     greedy = Sampler()
-    return SmallModel(greedy, 1, setup.ends), Rollback(setup.number("rollback"), greedy, adds=False)
+    return SmallModel(greedy, 1, setup.ends), Rollback(setup["rollback"], greedy, adds=False)
 
 
 METHODS = (
@@ -108,7 +108,7 @@ METHODS = (
         "rollback",
         _bild,
         BILD,
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
     Method(
         "bild-early-exit",
@@ -119,8 +119,6 @@ METHODS = (
         _bild,
         (LAYERS, *BILD),
         needs=frozenset({Capability.EARLY_EXIT}),
-        draft_model=DraftModel.LAYERS,
-        layers=LAYERS,
     ),
     Method(
         "bild-replacement",
@@ -130,6 +128,6 @@ METHODS = (
         "replacement",
         _replacement,
         (ROLLBACK,),
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import DraftModel, Method, Setup
+from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods.aasd import END_GUARD, HOW, VERIFICATION, conditional
 from redraft.decoding.methods.bild import FALLBACK, ROLLBACK, Rollback
 from redraft.decoding.methods.lookup import LOOKUP, lookup
@@ -79,13 +79,13 @@ class ByProvenance:
 
 
 def _biased(setup: Setup) -> Biased:
-    return Biased(setup.number("beta"), setup.number("floor"), setup.ends)
+    return Biased(setup["beta"], setup["floor"], setup.ends)
 
 
 def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
-    small = SmallModel(greedy, setup.whole("window"), setup.ends, setup.number("fallback"))
-    rollback = Rollback(setup.number("rollback"), greedy)
+    small = SmallModel(greedy, setup["window"], setup.ends, setup["fallback"])
+    rollback = Rollback(setup["rollback"], greedy)
     return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 
 
@@ -99,7 +99,7 @@ METHODS = (
         _ssbd_bild,
         (BETA, FLOOR, FALLBACK, ROLLBACK, WINDOW),
         bias=BETA,
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
     Method(
         "ssbd-pld",

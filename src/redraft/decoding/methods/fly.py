@@ -17,7 +17,7 @@ import math
 
 from redraft.decoding.method import Method, Option
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.types import Draft, Rows, Verdict
+from redraft.decoding.types import Draft, Rows, Verdict, top_k
 
 ENTROPY = Option("entropy", 0.3, 0.0, 2.0, "least entropy, in nats, of the most probable tokens at a kept mismatch")
 AFTER = Option("window", 6, 1, 32, "how many tokens after a kept mismatch must be the model's own", whole=True)
@@ -48,7 +48,7 @@ class Deferred:
         after = own[node + 1 : node + 1 + self._window]
         if len(after) < self._window or not all(after):
             return False
-        return sum(-log * math.exp(log) for _token, log in rows.top_k(node - 1, self._top)) >= self._entropy
+        return sum(-log * math.exp(log) for _token, log in top_k(rows, node - 1, self._top)) >= self._entropy
 
 
 METHODS = (
@@ -60,7 +60,7 @@ METHODS = (
         "deferred",
         lambda setup: (
             PreviousOutput(),
-            Deferred(setup.number("entropy"), setup.whole("window"), setup.whole("top")),
+            Deferred(setup["entropy"], setup["window"], setup["top"]),
         ),
         (ENTROPY, AFTER, TOP),
     ),

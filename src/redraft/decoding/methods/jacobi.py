@@ -108,9 +108,9 @@ PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding 
 
 
 def _method(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[Drafter, Rule]:
-    slides = setup.word("stopping") == "fast-forward"
+    slides = setup["stopping"] == "fast-forward"
     rule = Exact() if slides else Agreement(setup.ends)
-    return Jacobi(setup.pad_token, block, parallel, setup.word("start"), slides=slides), rule
+    return Jacobi(setup.pad_token, block, parallel, setup["start"], slides=slides), rule
 
 
 METHODS = (
@@ -129,7 +129,7 @@ METHODS = (
         "Parallel decoding, Algorithm 2 (PGJ)",
         "last iteration, by blocks",
         "exact, or agreement of two iterations",
-        lambda setup: _method(setup, setup.whole("block")),
+        lambda setup: _method(setup, setup["block"]),
         (BLOCK, STOPPING, START),
     ),
     Method(
@@ -138,7 +138,7 @@ METHODS = (
         "Parallel decoding, Algorithm 3 (HGJ)",
         "last iteration, by blocks, then nothing",
         "exact, or agreement of two iterations",
-        lambda setup: _method(setup, setup.whole("block"), setup.whole("parallel")),
+        lambda setup: _method(setup, setup["block"], setup["parallel"]),
         (BLOCK, PARALLEL, STOPPING, START),
     ),
 )

@@ -107,7 +107,7 @@ LOOKUP = (replace(KEY, default=3), replace(NGRAM, default=10))
 
 def lookup(setup: Setup) -> Lookup:
     """Return the drafter that the options `LOOKUP` describe."""
-    return Lookup(setup.whole("key"), setup.whole("ngram"), setup.ends)
+    return Lookup(setup["key"], setup["ngram"], setup.ends)
 
 
 METHODS = (

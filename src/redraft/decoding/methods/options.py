@@ -27,4 +27,4 @@ def sampling(temperature: float) -> tuple[Option, ...]:
 
 def sampler(setup: Setup) -> Sampler:
     """Return the sampler that the options of `sampling` describe."""
-    return Sampler(setup.number("temperature"), setup.number("top_p"), setup.whole("seed"), setup.whole("top_k"))
+    return Sampler(setup["temperature"], setup["top_p"], setup["seed"], setup["top_k"])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
-from redraft.decoding.search import OPTIONS, SEARCH
+from redraft.decoding.search import OPTIONS
 from redraft.decoding.types import Drafter, Rule
 
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
@@ -26,8 +26,8 @@ AGREEMENT = Display(agree=2, first_sight=0.4)
 
 
 def _redraft(setup: Setup) -> tuple[Drafter, Rule]:
-    beta, hidden = setup.number("beta"), setup.number("hidden_beta")
-    return PreviousOutput(), Biased(beta, setup.number("floor"), setup.ends, hidden)
+    beta, hidden = setup["beta"], setup["hidden_beta"]
+    return PreviousOutput(), Biased(beta, setup["floor"], setup.ends, hidden)
 
 
 METHODS = (
@@ -41,8 +41,6 @@ METHODS = (
         _redraft,
         (SHOWN, HIDDEN, FLOOR, STOP, *OPTIONS),
         bias=SHOWN,
-        stop=STOP,
-        search=SEARCH,
         display=AGREEMENT,
     ),
 )

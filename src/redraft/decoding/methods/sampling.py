@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.method import DraftModel, Method, Setup
+from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
@@ -60,7 +60,7 @@ def residual(target: Distribution, drafted: Distribution) -> Distribution:
 
 def _speculative_sampling(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
-    return SmallModel(drawing, setup.whole("window"), setup.ends), Rejection(drawing)
+    return SmallModel(drawing, setup["window"], setup.ends), Rejection(drawing)
 
 
 METHODS = (
@@ -81,6 +81,6 @@ METHODS = (
         "rejection sampling",
         _speculative_sampling,
         (replace(WINDOW, default=5), *sampling(1.0)),
-        draft_model=DraftModel.SMALL,
+        small_model=True,
     ),
 )

@@ -163,9 +163,9 @@ class Biased:
 
 
 def _ssbd(setup: Setup) -> tuple[Drafter, Rule]:
-    drawing = sampler(setup) if setup.number("temperature") else None
-    ends = setup.ends if setup.word("end") == "model" else frozenset[int]()
-    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), ends, None, drawing)
+    drawing = sampler(setup) if setup["temperature"] else None
+    ends = setup.ends if setup["end"] == "model" else frozenset[int]()
+    return PreviousOutput(), Biased(setup["beta"], setup["floor"], ends, None, drawing)
 
 
 METHODS = (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from redraft.decoding.method import DraftModel, Value
+from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.errors import OptionError
 from redraft_bench.bench.peers import PEERS
@@ -67,7 +67,7 @@ def _contender(name: str, settings: Mapping[str, str], language: str, small: str
     given = {key: _general(key, text) for key, text in settings.items() if key not in options}
     if method:
         method.check(options)
-        if method.draft_model is DraftModel.SMALL:
+        if method.small_model:
             given.setdefault("small", small)
     return Contender(name, language, tuple(options.items()), **given)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -214,7 +215,7 @@ class Bench:
     def curve(self) -> CostCurve:
         """Return T(n): the medians of all samples of the run."""
         lines = self.file(".costs.jsonl").read_text(encoding="utf-8").splitlines()
-        return costs.medians([json.loads(line) for line in lines])
+        return costs.curve_of([json.loads(line) for line in lines], statistics.median)
 
     def _add_sample(self, seconds: Sequence[float]) -> None:
         with self.file(".costs.jsonl").open("a", encoding="utf-8") as file:

@@ -38,7 +38,7 @@ from redraft.decoding.loops import loop_at_end
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
 from redraft.decoding.selection import Selection
-from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
+from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix, top_k
 from redraft.signature import signature
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Task
@@ -206,7 +206,7 @@ def _one_by_one(
     best: list[tuple[int, float]] = []
     for length in range(len(output) + 1):
         rows = backend.score([(slot, Score(prompt + output[:length]))])[0]
-        best.append(rows.top_k(ROOT, 1)[0])
+        best.append(top_k(rows, ROOT, 1)[0])
     ends = [rows.logprob(ROOT, token) for token in backend.end_tokens]
     one, other = (max(ends) if token is None else rows.logprob(ROOT, token) for token in chosen)
     backend.close_slot(slot)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from redraft.backends.hf.decoder_only import HfDecoder
+from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, close_slots, open_slots, run_together
 from redraft.decoding.method import Method, Setup, Value
@@ -41,7 +42,7 @@ class Side:
         """Return the output of a method for one update."""
         target = self.backends[TARGET]
         drafter, rule = method.build(Setup(options, target.end_tokens, target.pad_token, self.memory))
-        names = (TARGET, DRAFT_MODEL) if method.draft_model else (TARGET,)
+        names = (TARGET, DRAFT_MODEL) if method.small_model or Capability.EARLY_EXIT in method.needs else (TARGET,)
         used = {name: self.backends[name] for name in names}
         slots = open_slots(used, 1)
         try:

@@ -22,7 +22,7 @@ from typing import cast
 
 import click
 
-from redraft.backends.llama_context import Feed, LlamaContext
+from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llama_slot import ANCHORS, AnchoredSlot
 from redraft.backends.llamacpp import LlamaCpp
@@ -66,9 +66,8 @@ def replayed(trace: Trace) -> Row:
     asked = [each for step in trace.steps for each in step.passes]
     counts = {"asked": len(asked), "least": sum(each.new for each in asked), "passes": 0, "read": 0}
     for score in (score for scores in trace.updates for score in scores):
-        feed = Feed()
         pieces = [len(piece) for piece in slot.read_ahead(score)]
-        slot.prepare(score, feed, exact=False)
+        feed = slot.prepare(score, exact=False)
         counts["passes"] += sum(map(bool, pieces)) + 1
         counts["read"] += sum(pieces) + len(feed)
     return {**counts}

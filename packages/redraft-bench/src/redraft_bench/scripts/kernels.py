@@ -52,7 +52,7 @@ def main(build: str, model: str, threads: int, rounds: int) -> None:
             with closing(LlamaCpp(path, LlamaOptions(512, threads=threads))) as backend:
                 slot = backend.open_slot()
                 costs.sample(backend, slot)
-                curve = costs.least([costs.sample(backend, slot, clock) for _ in range(rounds)])
+                curve = costs.curve_of([costs.sample(backend, slot, clock) for _ in range(rounds)])
             row: Row = {"model": model, "weights": name, "threads": threads, "build": build}
             found.append(row | {f"t{size}": round(1e3 * curve(size), 2) for size in SHOWN})
     line = signature(source, "synthetic", "none", seed=0, threads=threads)

@@ -38,7 +38,7 @@ class Task:
     def __init__(self, backend: Backend, language: str, max_tokens: int, style: Style = Style()) -> None:
         self.backend, self.language, self._max_tokens = backend, language, max_tokens
         source, target = parse_language(style.source_language, "source language"), parse_language(language)
-        self._prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
+        self._prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
         self._mark = final_mark(backend.metadata)
         self._script = own_script(backend, target)
 
