@@ -41,14 +41,14 @@ class Check:
         command: arguments of ``redraft``; {text} and {folder} are a file and an empty folder.
         words: what it writes, to any output.
         modules: modules to import.
-        package: folder of a package to install beside.
+        package: folder of a package to install beside, perhaps with an extra.
     """
 
     extras: str
     command: str
     words: str
     modules: str = "redraft"
-    package: Path | None = None
+    package: str | None = None
 
 
 CHECKS = {
@@ -80,8 +80,10 @@ CHECKS = {
         "redraft.backends.remote.open",
     ),
     "serve": Check("serve", f"serve --port {_PORT}", "Guten Morgen."),
-    "fanout": Check("serve", f"serve --port {_PORT}", "Guten Morgen.", "redraft_fanout.store", setup_env.FANOUT),
-    "ray": Check("serve,ray", f"serve --port {_PORT}", "Guten Morgen.", "redraft.serve.ray_app"),
+    "fanout": Check("serve", f"serve --port {_PORT}", "Guten Morgen.", "redraft_fanout.store", str(setup_env.FANOUT)),
+    "ray": Check(
+        "serve", f"serve --port {_PORT}", "Guten Morgen.", "redraft_fanout.ray_app", f"{setup_env.FANOUT}[ray]"
+    ),
 }
 
 

@@ -109,12 +109,12 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
 def targets(extras: str) -> list[str]:
     """Return what pip installs: this project, and with extras Redraft Bench too, each with those that it has.
 
-    The extras ``fanout`` and ``train`` stand for Redraft Fanout and Redraft Train with their libraries.
+    The extras ``fanout``, ``ray`` and ``train`` stand for Redraft Fanout, also with Ray, and for Redraft Train.
     """
     if not extras:
         return [str(ROOT)]
     bench = tomllib.loads((BENCH / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    packages = {"fanout": FANOUT, "train": TRAIN}
+    packages = {"fanout": str(FANOUT), "ray": f"{FANOUT}[ray]", "train": str(TRAIN)}
     names = extras.split(",")
     found = []
     for folder, chosen in (
@@ -122,7 +122,7 @@ def targets(extras: str) -> list[str]:
         (BENCH, [name for name in names if name in bench]),
     ):
         found.append(f"{folder}[{','.join(chosen)}]" if chosen else str(folder))
-    return found + [str(folder) for name, folder in packages.items() if name in names]
+    return found + [target for name, target in packages.items() if name in names]
 
 
 def check_python() -> None:

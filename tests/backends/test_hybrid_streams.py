@@ -95,7 +95,7 @@ class Sessions:
             states[answer.language] = lane.state
             self.counts["updates"] += 1
 
-        made = {lane.translation.language: lane for lane in self.rig.service.lanes(SESSIONS[number], answered)}
+        made = {each.language: Lane(each, answered) for each in self.rig.service.translations(SESSIONS[number])}
         return [*made.values()]
 
     def _begun(self, number: int) -> list[Lane]:

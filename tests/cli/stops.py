@@ -190,7 +190,7 @@ def transcript(server: Running, run: Program[Forked]) -> dict[str, str]:
     """Utterance -> source of its final caption, on the server that a program used."""
     name = re.search(rb"/watch\?session=(\w+)", run.err)
     assert name, run.err
-    captions = server.hub.find(name[1].decode()).transcript.finals
+    captions = server.hub.sessions[name[1].decode()].transcript.finals
     return {caption.utterance: caption.source or "" for caption in captions}
 
 

@@ -350,7 +350,7 @@ def test_on_server(serve: Running, way: str, moment: int) -> None:
     """The transcript of the server, for its viewers, has all that was recognised."""
     with program("translate", "--to", "de", "--output", "jsonl", "--server", serve.url) as run:
         feeder = Feeder(run)
-        (session,) = serve.hub._sessions.values()
+        (session,) = serve.hub.sessions.values()
         pause(moment)
         if way == "signal":
             feeder.stop()
@@ -392,7 +392,7 @@ def test_session_is_lost(serve: Running) -> None:
         feeder = Feeder(run)
         pause(0)
         feeder.stop()
-        (session,) = serve.hub._sessions.values()
+        (session,) = serve.hub.sessions.values()
         serve.call(lambda: session.broadcast.replaced("another client goes on with it"))
         assert run.ended() == 2
         run.check(feeder.recognised, ["de"])

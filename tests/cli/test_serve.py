@@ -111,7 +111,7 @@ def test_addresses_on_a_terminal() -> None:
         with Terminal(200, 30, command) as terminal:
             terminal.wait_for("control: ")
             terminal.wait_for("\n", terminal.output.index("control: "))
-            (session,) = server.hub._sessions.values()
+            (session,) = server.hub.sessions.values()
             assert f"viewers: {server.url}/watch?session={session.name}" in terminal.output
             found = re.search(rf"control: {server.url}(/v1/control/\S+)", terminal.output)
             assert found and server.ask(found[1], {"type": "pause"}).status < 300

@@ -367,8 +367,8 @@ def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
             await until(lambda: len(texts(server, client)) == 1)
             cable.to = other.port
             cable.cut()
-            await until(lambda: bool(other.hub._sessions) and len(texts(other, client)) == 1)
-            session = other.hub.find(client.session)
+            await until(lambda: bool(other.hub.sessions) and len(texts(other, client)) == 1)
+            session = other.hub.sessions[client.session]
             await until(lambda: len(hidden_in(session)) == len(hidden))
             await until(lambda: [name for name in names if (name, "de") not in session.transcript] == lost)
             if lost:

@@ -93,8 +93,8 @@ def test_control_after_restart() -> None:
             cable.to = other.port
             cable.cut()
             client.control.hide("3")  # while there is no connection
-            await comes(lambda: bool(other.hub._sessions))
-            session = other.hub.find(client.session)
+            await comes(lambda: bool(other.hub.sessions))
+            session = other.hub.sessions[client.session]
             await comes(lambda: len(hidden_in(session)) == 2)
             assert session.transcript.paused and transcript(other, client) == []
             client.control.pause(False)
@@ -135,10 +135,10 @@ def test_named_speaker_after_restart() -> None:
             client.control.name("Speaker 1", "Anna")
             with pytest.raises(InputError, match="name"):
                 client.control.name("Speaker 1", "")
-            await comes(lambda: bool(server.hub.find(client.session).transcript.names))
+            await comes(lambda: bool(server.hub.sessions[client.session].transcript.names))
             cable.to = other.port
             cable.cut()
-            await comes(lambda: bool(other.hub._sessions))
+            await comes(lambda: bool(other.hub.sessions))
             await client.send(Update("2", 0, "it was", final=True, speaker="Speaker 1"))
             await comes(lambda: [each[:6] for each in transcript(other, client)] == ["Anna: "] * 2)
 
@@ -150,7 +150,7 @@ def test_control_by_others() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
-            token = server.hub.find(client.session).token
+            token = server.hub.sessions[client.session].token
             naming = {"type": "name", "speaker": "Speaker 1", "name": "Anna"}
             for message in (naming, {"type": "pause"}, {"type": "hide", "utterance": "1"}):
                 await asyncio.to_thread(server.ask, f"/v1/control/{token}", message)

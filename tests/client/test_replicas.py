@@ -83,7 +83,7 @@ def test_resume_needs_complete_session(tmp_path: Path) -> None:
                 cable.cut()
                 while client.reconnected < count:
                     await asyncio.sleep(0.01)
-                copies.append(second.hub.find(client.session))
+                copies.append(second.hub.sessions[client.session])
                 if count == 2:  # an answer, so what was said before it has arrived
                     await client.send(Update("2", 0, "her duck", final=True))
                     await heard(client, 1)

@@ -8,6 +8,7 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.engine.engine import Engine, Stopped
+from redraft.engine.lanes import Lane
 from redraft.protocol import Wanted
 from tests.serve.fakes import CachedModel, Rig
 
@@ -15,7 +16,8 @@ from tests.serve.fakes import CachedModel, Rig
 def test_commands_while_translating() -> None:
     rig = Rig(CachedModel(1))
     done = threading.Event()
-    (lane,) = rig.service.lanes(Wanted(targets=("de",)), lambda answer: done.set() if answer.update.final else None)
+    (translation,) = rig.service.translations(Wanted(targets=("de",)))
+    lane = Lane(translation, lambda answer: done.set() if answer.update.final else None)
     engine = Engine(rig.scheduler)
     assert not engine.alive
     engine.start()

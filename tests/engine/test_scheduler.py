@@ -563,7 +563,7 @@ def test_too_few_slots() -> None:
 )
 def test_operator_limits(wanted: Wanted, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint.replace("?", r"\?")):
-        Rig(CachedModel()).service.lanes(wanted, lambda *_: None)
+        Rig(CachedModel()).service.translations(wanted)
 
 
 def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -578,5 +578,5 @@ def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("redraft.serve.service.prompt_encoder", keep)
     wanted = Wanted(targets=("de", "Japanese", "zh-Hans"), glossary={"de": (("a", "b"),), "zh": (("a", "c"),)})
-    service.lanes(wanted, lambda *_: None)
+    service.translations(wanted)
     assert terms == {"de": (("a", "b"),), "ja": (), "zh-Hans": (("a", "c"),)}

@@ -138,10 +138,11 @@ class Rig:
         zero: dict[str, Value] = dict.fromkeys(biases.get(method, []), 0.0)
         values = {**zero, **options}
         made: dict[str, Lane] = {}
-        lanes = self.service.lanes(
-            Wanted(targets=targets or ("de",), method=method, options=values),
-            lambda answer: self.answers.append((made[answer.language], answer)),
-        )
+        wanted = Wanted(targets=targets or ("de",), method=method, options=values)
+        lanes = [
+            Lane(each, lambda answer: self.answers.append((made[answer.language], answer)))
+            for each in self.service.translations(wanted)
+        ]
         for lane in lanes:
             made[lane.translation.language] = lane
             self.scheduler.add(lane)

@@ -102,7 +102,7 @@ class Running:
         def work() -> None:
             assert session.broadcast.owner is not None
             session.broadcast.owner.close(1012, "restarted")
-            self.hub._forget(session)
+            self.hub.forget(session)
             done.set()
 
         self.call(work)
@@ -113,7 +113,7 @@ class Running:
         done = threading.Event()
 
         def work() -> None:
-            for session in self.hub._sessions.values():
+            for session in self.hub.sessions.values():
                 self.hub.fanout.drop(session)
             if self.server._accepting is not None:
                 self.server._accepting.cancel()

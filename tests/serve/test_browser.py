@@ -86,10 +86,10 @@ def test_forgotten_session(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     play_slowly(page)
     expect(page.locator(final("ja")).first).to_be_visible()
-    session = server.hub.find(name_of(page))
+    session = server.hub.sessions[name_of(page)]
     server.forget(session)
     check_finals(server, page)
-    assert server.hub.find(name_of(page)) is not session
+    assert server.hub.sessions[name_of(page)] is not session
 
 
 def test_typed_text(server: Running, visit: Callable[..., Any]) -> None:

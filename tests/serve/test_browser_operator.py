@@ -99,7 +99,7 @@ def test_named_speaker(server: Running, visit: Callable[..., Any]) -> None:
         page.get_by_label("Speaker").fill(name)
         button(page, "Correct").click()
         expect(page.locator(".utterance")).to_have_attribute("data-speaker", name)
-    names = server.hub.find(session_of(page)["name"]).transcript.names
+    names = server.hub.sessions[session_of(page)["name"]].transcript.names
     eventually(lambda: names.get("Speaker 1") == ("Anne", 2))
 
 
@@ -129,10 +129,10 @@ def test_hidden_after_restart(server: Running, visit: Callable[..., Any]) -> Non
     expect(page.locator(UNSEEN)).to_have_count(1)
     button(page, "Pause for viewers").click()
     expect(page.locator("#paused")).to_be_visible()
-    session = server.hub.find(session_of(page)["name"])
+    session = server.hub.sessions[session_of(page)["name"]]
     server.forget(session)
-    eventually(lambda: server.hub._sessions.get(session.name, session) is not session)
-    again = server.hub.find(session.name).transcript
+    eventually(lambda: server.hub.sessions.get(session.name, session) is not session)
+    again = server.hub.sessions[session.name].transcript
     eventually(lambda: [each.text for each in again.kept if each.language == "de"] == [first])
     assert transcript(server, page) == []
     button(page, "Resume for viewers").click()

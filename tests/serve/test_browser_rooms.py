@@ -24,7 +24,7 @@ def utter(socket: Socket, *texts: str, first: int = 0) -> None:
 
 def forget(server: Running, name: str) -> None:
     """Forget a session, as some minutes after its end."""
-    server.call(lambda: server.hub._forget(server.hub._sessions[name]))
+    server.call(lambda: server.hub.forget(server.hub.sessions[name]))
     eventually(lambda: server.hub.past.find(name))
 
 
@@ -229,7 +229,7 @@ def test_old_captions_are_not_announced(server: Running, visit: Callable[..., An
         utter(socket, "we saw", "her duck")
         for _ in range(2):
             socket.until("final")
-        for _, cell in server.hub._sessions[name].transcript.cells:
+        for _, cell in server.hub.sessions[name].transcript.cells:
             cell.made -= 60
         page = visit("/watch/hall-1?language=de")
         wait_for_finals(page, "de", 2)

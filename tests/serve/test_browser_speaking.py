@@ -167,7 +167,7 @@ def test_drop(server: Running, speaker: Callable[..., Any]) -> None:
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
-    session = server.hub.find(str(session_of(page)["name"]))
+    session = server.hub.sessions[str(session_of(page)["name"])]
     owner = session.broadcast.owner
     assert owner is not None
     server.call(partial(owner.close, 1012, "dropped"))
@@ -186,13 +186,13 @@ def test_forgotten_utterance(server: Running, speaker: Callable[..., Any]) -> No
     page = speaker()
     page.click("#listen")
     wait_for(page, 1)
-    session = server.hub.find(str(session_of(page)["name"]))
+    session = server.hub.sessions[str(session_of(page)["name"])]
     server.forget(session)
     wait_for(page, 4)
     page.click("#listen")
     wait_until_recognised(page, server)
     assert set(page.locator(".cell.source").all_inner_texts()[:4]) == {SENTENCE}
-    again = server.hub.find(str(session_of(page)["name"]))
+    again = server.hub.sessions[str(session_of(page)["name"])]
     assert again is not session and lost(server) == 0
     kept = [each.source for each in again.transcript.finals if each.language == "de"]
     assert kept[:4] == [SENTENCE] * 4

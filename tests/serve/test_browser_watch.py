@@ -55,7 +55,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
         wait_for_finals(page, "ar", 2)
         expect(page.locator("#state")).to_have_text("Live")
         expect(page.locator("#notice")).not_to_be_visible()
-        server.call(lambda: server.hub._forget(server.hub.owned(token), keep=False))  # as a restart does
+        server.call(lambda: server.hub.forget(server.hub.owned(token), keep=False))  # as a restart does
         expect(page.locator("#state")).to_have_text("Waiting")
     with server.socket() as socket:
         speak(socket, token, "it was")
@@ -520,7 +520,7 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
     page.evaluate(KEEP_CELLS)
     play(page)
     wait_for_end(page)
-    spoken = server.hub.find(session_of(page)["name"]).transcript
+    spoken = server.hub.sessions[session_of(page)["name"]].transcript
     seen = page.evaluate("window.seen")
     for states in seen.values():
         for before, after in pairwise(states):

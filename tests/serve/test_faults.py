@@ -35,7 +35,7 @@ def test_killed_during_pass() -> None:
             linger = b"\x01\0\0\0\0\0\0\0"
             socket.connection.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
             socket.connection.socket.close()
-            eventually(lambda: protocol.public_name(token) not in server.hub._sessions)
+            eventually(lambda: protocol.public_name(token) not in server.hub.sessions)
             assert server.engine.scheduler.lanes == 2  # the engine has not come to it yet
             go_on.set()
         eventually(lambda: all_given_back(server))
@@ -72,7 +72,7 @@ def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.engine.scheduler.failed_passes == 0
         assert server.ask("/health").status == 200
         hub = server.hub
-        eventually(lambda: not hub._sessions)
+        eventually(lambda: not hub.sessions)
         # What remains: the server itself, its sweeper, and whoever asked for its health.
         eventually(lambda: not server.server.server_state.connections)
         eventually(lambda: len(asyncio.all_tasks(server.loop)) <= 4)
@@ -158,8 +158,8 @@ def test_connect_while_draining(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(server.hub.admission, "lanes", slow)
         with server.socket() as socket:
             socket.say("start", targets=["de"])
-            eventually(lambda: bool(server.hub._sessions))
-            (session,) = server.hub._sessions.values()
+            eventually(lambda: bool(server.hub.sessions))
+            (session,) = server.hub.sessions.values()
             asyncio.run_coroutine_threadsafe(server.hub.drain(), server.loop).result(20)
             server.call(opened.set)
             with (

@@ -46,7 +46,7 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
 def test_slot_of_silent_client() -> None:
     token = "silent" + "x" * 30
     with running(slots=1) as server, silent(server, token):
-        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
+        eventually(lambda: public_name(token) in server.hub.sessions and server.hub.owned(token).broadcast.owner)
         session = server.hub.owned(token)
         eventually(lambda: session.broadcast.owner is None)
         with server.socket() as other:  # the only slot goes to whoever speaks
@@ -77,7 +77,7 @@ def test_take_over_half_open() -> None:
     token = "silent" + "x" * 30
     with running() as server, silent(server, token), server.socket() as socket:
         # An update that has not been read when the connection is taken over is lost; a client would send it again.
-        eventually(lambda: public_name(token) in server.hub._sessions)
+        eventually(lambda: public_name(token) in server.hub.sessions)
         eventually(lambda: ("1", "de") in server.hub.owned(token).transcript)
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
@@ -88,7 +88,7 @@ def test_take_over_half_open() -> None:
 def test_no_pongs(reset: bool) -> None:
     token = "silent" + "x" * 30
     with running(keep_seconds=30) as server, silent(server, token) as raw:
-        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
+        eventually(lambda: public_name(token) in server.hub.sessions and server.hub.owned(token).broadcast.owner)
         if reset:  # the other end is gone at once, without a goodbye
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
             raw.close()

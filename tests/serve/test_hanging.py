@@ -19,8 +19,9 @@ from redraft.captions.events import Update
 from redraft.decoding.cost import CostCurve
 from redraft.engine.engine import Engine, Engines, Stopped
 from redraft.engine.scheduler import UNLIMITED
-from redraft.protocol import Wanted
+from redraft.protocol import Begin, Wanted
 from redraft.protocol.codes import Refused
+from redraft.serve.http.compat.alignatt_mt import Conversation, MtUpdate
 from redraft.serve.metrics import Metrics
 from redraft.serve.sessions.hub import Hub
 from tests.serve.fakes import CURVE, CachedModel, Rig
@@ -167,9 +168,10 @@ def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: th
         monkeypatch.setattr(deadlines, name, seconds)
 
     async def asked(hub: Hub) -> None:
-        exchange = await hub.exchanges.keep(Wanted(targets=("de",)), "there")
+        session, _ = await hub.open(Begin(targets=("de",)), "", "there", by_post=True)
+        talk = Conversation(hub, session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
         text = hub.requests.translate(Wanted(targets=("de",)), ["we saw"], "there")
-        work = asyncio.gather(exchange.ask(Update("u", 0, "we saw")), text, return_exceptions=True)
+        work = asyncio.gather(talk, text, return_exceptions=True)
         codes = [each.code for each in await asyncio.wait_for(work, SECONDS) if isinstance(each, Refused)]
         assert codes == ["engine", "engine"]
         assert not server.engine.asked

@@ -17,7 +17,7 @@ from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
-from redraft.engine.lanes import Answer
+from redraft.engine.lanes import Answer, Lane
 from redraft.engine.scheduler import Load, PassReport, Scheduler
 from redraft.engine.slots import SlotPool
 from redraft.protocol import Wanted
@@ -79,7 +79,9 @@ def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], lis
             found[session] = text
 
     makes = service(model)
-    lanes = [makes.lanes(wish, partial(answered, session))[0] for session, wish in enumerate(wishes(sessions))]
+    lanes = [
+        Lane(makes.translations(wish)[0], partial(answered, session)) for session, wish in enumerate(wishes(sessions))
+    ]
     for lane in lanes:
         scheduler.add(lane)
     chance, left = random.Random(0), streams(sessions)
@@ -98,7 +100,7 @@ def alone(path: Path, sessions: int) -> list[str]:
     model, found = LlamaCpp(path, OPTIONS()), []
     makes = service(model)
     for wish, stream in zip(wishes(sessions), streams(sessions), strict=True):
-        (lane,) = makes.lanes(wish, lambda *_: None)
+        lane = Lane(makes.translations(wish)[0], lambda _: None)
         slot, text = model.open_slot(), None
         for update in stream:
             events, lane.state = run(lane.translation.translate(lane.state, update), model, slot)

@@ -57,7 +57,7 @@ def test_every_word_is_in_transcript(broken: Callable[[Sequence[Score]], bool], 
                 socket.connection.close()
             else:
                 socket.connection.socket.close()
-        eventually(lambda: name not in server.hub._sessions)
+        eventually(lambda: name not in server.hub.sessions)
         assert sorted(transcript(server, name)) == sorted(map(expected, texts.values()))
 
 

@@ -101,5 +101,9 @@ def test_ray_settings() -> None:
     found = load(**application["args"])
     assert (found.host, found.keys) == (config["http_options"]["host"], Path("/etc/redraft/keys.txt"))
     module, _, name = application["import_path"].partition(":")
-    source = (ROOT / "src" / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8")
+    source = (
+        (ROOT / "packages" / "redraft-fanout" / "src" / module.replace(".", "/"))
+        .with_suffix(".py")
+        .read_text(encoding="utf-8")
+    )
     assert f"\ndef {name}(args" in source and f'name="{application["deployments"][0]["name"]}"' in source

@@ -200,7 +200,7 @@ def test_replicas_come_and_go(deployed: Deployed) -> None:
 
 
 def test_invalid_setting() -> None:
-    from redraft.serve.ray_app import app
+    from redraft_fanout.ray_app import app
 
     with pytest.raises(OptionError, match="'slot' is not a setting; the nearest is slots"):
         app({"slot": "3"})
@@ -221,7 +221,7 @@ def test_invalid_setting() -> None:
 def test_engines_by_cores(
     cores: int, given: dict[str, Any], engines: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from redraft.serve import ray_app
+    from redraft_fanout import ray_app
 
     monkeypatch.setattr(ray_app, "default_contexts", lambda name, engine: 8)
     found = ray_app.fitted(ServeSettings(model="demo-tiny", **given), cores)
@@ -229,7 +229,7 @@ def test_engines_by_cores(
 
 
 def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from redraft.serve import ray_app
+    from redraft_fanout import ray_app
 
     class Hub:
         def __init__(self) -> None:

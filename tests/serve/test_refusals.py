@@ -13,16 +13,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines
-from redraft.engine.lanes import Lane
+from redraft.captions.translation import Translation
 from redraft.errors import OptionError
-from redraft.protocol import Begin, public_name
+from redraft.protocol import Begin, Wanted, public_name
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, Rate, new_key
 from redraft.serve.service import Service
@@ -175,7 +174,7 @@ def test_live_readers_count_as_viewers() -> None:
             with server.socket(f"/v1/watch/{name}") as third:
                 assert third.hear()["code"] == "limit"
             assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
-        session = server.hub.find(name)
+        session = server.hub.sessions[name]
         eventually(lambda: (session.broadcast.readers, len(session.broadcast.viewers)) == (0, 0))
 
 
@@ -204,20 +203,20 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             reached.set()
             go_on.wait(SECONDS)
 
-        def lanes(*arguments: Any) -> list[Lane]:
+        def translations(wanted: Wanted) -> list[Translation]:
             wait()
-            return Service.lanes(service, *arguments)
+            return Service.translations(service, wanted)
 
         service = hub.service
         if begun:  # the engine is making the lanes when whoever asked leaves
-            monkeypatch.setattr(service, "lanes", lanes)
+            monkeypatch.setattr(service, "translations", translations)
         else:
             server.engine.post(wait)
         opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)
         assert reached.wait(SECONDS)
-        eventually(lambda: hub._sessions)
+        eventually(lambda: hub.sessions)
         opening.cancel()
-        eventually(lambda: not hub._sessions)
+        eventually(lambda: not hub.sessions)
         go_on.set()
         # Two rounds: what it does about it is asked for in the first one.
         assert [server.engine.call(lambda: server.engine.scheduler.lanes).result(SECONDS) for _ in range(2)][-1] == 0
@@ -232,14 +231,14 @@ def test_waiting_for_refused_session(server: Running) -> None:
         begun.opened.clear()
         waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=1))
         await asyncio.sleep(0)
-        hub._forget(begun)
+        hub.forget(begun)
         # A later attempt is quicker with a new one of the same name.
         later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=2)
         begun.opened.set()
         with pytest.raises(Refused, match="another connection"):
             await waiting
         assert hub.owned(begun.token) is later
-        hub._forget(later)
+        hub.forget(later)
 
     asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
 
@@ -270,7 +269,7 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
             assert second == (first[0], True) and first[0].connection == 2
         else:
             assert isinstance(second, Refused) and second.code == "replaced"
-        hub._forget(hub.owned(begun.token))
+        hub.forget(hub.owned(begun.token))
         monkeypatch.undo()
 
     with running() as server:
@@ -298,7 +297,7 @@ def test_begun_in_two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refused, match="try again"):
             await asking[0]
         assert hub.owned("x" * 32) is begun
-        hub._forget(begun)
+        hub.forget(begun)
         monkeypatch.undo()
 
     with running() as server:
@@ -312,7 +311,7 @@ def test_failing_sweep(errors: pytest.LogCaptureFixture) -> None:
         server.call(partial(setattr, session, "_counts", {}))
         with server.socket() as other:
             token = other.start()["token"]
-        eventually(lambda: public_name(token) not in server.hub._sessions)
+        eventually(lambda: public_name(token) not in server.hub.sessions)
     assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
 
 
@@ -328,7 +327,7 @@ def test_key_file(tmp_path: Path) -> None:
         new_key(path, "stage")
     assert path.read_text() == before
     path.write_text(before.replace("stage-2", "stage"))
-    with pytest.raises(OptionError, match="line 2: line 1"):
+    with pytest.raises(OptionError, match="line 2: another line"):
         ApiKeys(path)
     with pytest.raises(OptionError, match="cannot be written"):
         new_key(tmp_path / "nowhere" / "keys", "stage")

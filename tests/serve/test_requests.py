@@ -32,7 +32,7 @@ class Asked:
 
     def __init__(self, slots: int = 4, model: CachedModel | None = None, *, exact: bool = True) -> None:
         self.rig, self.exact = Rig(model or CachedModel(1), slots=slots), exact
-        (self.translation,) = self.rig.service.texts(Wanted(targets=("de",)), exact=exact)
+        (self.translation,) = self.rig.service.translations(Wanted(targets=("de",)), exact=exact)
         self.results: list[Any] = []
 
     def ask(self, text: str) -> Once:

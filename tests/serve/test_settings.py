@@ -122,5 +122,7 @@ def test_transcripts_must_be_writable(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("redraft.serve.settings.TemporaryFile", full)
-    with pytest.raises(OptionError, match="transcripts must be a folder to write to.*No space left on device"):
+    with pytest.raises(
+        OptionError, match="transcripts must be an existing folder to write to.*No space left on device"
+    ):
         load(transcripts=tmp_path)

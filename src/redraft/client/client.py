@@ -272,15 +272,11 @@ class Client:
         if not self._away and (self._since is None or isinstance(problem, TimeoutError)):
             self._away = True
             self.news(f"the connection to {self._address} was lost: {reason(self._address, problem)}")
-        await self._sleep(wait)
-
-    async def _sleep(self, seconds: float) -> None:
-        """Wait before another attempt, for a short time if the end was asked for."""
-        if self._hurried.is_set():
-            await asyncio.sleep(min(seconds, deadlines.LAST / 6))
+        if self._hurried.is_set():  # the end was asked for
+            await asyncio.sleep(min(wait, deadlines.LAST / 6))
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(wait):
                 await self._hurried.wait()
 
     async def _begin(self, socket: ClientConnection) -> None:

@@ -15,9 +15,14 @@ from redraft.protocol.fields import describe
 
 #: Utterance and language.
 Key: TypeAlias = tuple[str, str]
-#: What a decision is about: `type` of its message, and the caption.
-Subject: TypeAlias = tuple[str, ...]
 M = TypeVar("M", bound=protocol.Message)
+#: What the server reports -> the decision that it is.
+_REPORTED: dict[type, Any] = {
+    protocol.Paused: protocol.Pause,
+    protocol.Hidden: protocol.Hide,
+    protocol.SpeakerNamed: protocol.NameSpeaker,
+    protocol.Final: protocol.Correct,
+}
 
 
 class Control:
@@ -34,9 +39,9 @@ class Control:
     def __init__(self, targets: Sequence[str], wake: Callable[[], None], has_final: Callable[[Key], bool]) -> None:
         self._targets, self._wake, self._has_final = tuple(targets), wake, has_final
         #: The latest decision on each subject, in the order in which they were made.
-        self._decisions: dict[Subject, protocol.Control] = {}
+        self._decisions: dict[tuple[str, ...], protocol.Control] = {}
         #: Decisions that have not been sent on this connection.
-        self._news: dict[Subject, protocol.Control] = {}
+        self._news: dict[tuple[str, ...], protocol.Control] = {}
 
     @property
     def paused(self) -> bool:
@@ -110,7 +115,7 @@ class Control:
 
     def _decide(self, message: protocol.Control) -> None:
         self._wake()
-        about = _subject(message)
+        about = protocol.subject_of(message)
         number = 1 + _number(self._decisions.get(about))
         made = message.model_copy(update={"decision": number})
         for kept in (self._decisions, self._news):
@@ -135,18 +140,11 @@ class Control:
 
     def reported(self, message: protocol.Paused | protocol.Hidden | protocol.SpeakerNamed | protocol.Final) -> None:
         """Adopt a decision of another program, which the server reports; it counts if it is later than ours."""
-        made: protocol.Control
-        if isinstance(message, protocol.Paused):
-            made = protocol.Pause(paused=message.paused, decision=message.decision or None)
-        elif isinstance(message, protocol.SpeakerNamed):
-            made = protocol.NameSpeaker(speaker=message.speaker, name=message.name, decision=message.decision or None)
-        elif isinstance(message, protocol.Hidden):
-            about = {"utterance": message.utterance, "language": message.language}
-            made = protocol.Hide(**about, hidden=message.hidden, decision=message.decision or None)
-        else:
-            about = {"utterance": message.utterance, "language": message.language}
-            made = protocol.Correct(**about, text=message.text, decision=message.corrected)
-        subject = _subject(made)
+        kind = _REPORTED[type(message)]
+        about = {name: getattr(message, name) for name in kind.model_fields.keys() - {"type", "decision"}}
+        number = message.corrected if isinstance(message, protocol.Final) else message.decision
+        made: protocol.Control = kind(**about, decision=number or None)
+        subject = protocol.subject_of(made)
         if _number(made) > _number(self._decisions.get(subject)):
             self._decisions.pop(subject, None)
             self._decisions[subject] = made
@@ -157,14 +155,6 @@ def _made(kind: type[M], **fields: Any) -> M:
         return kind(**fields)
     except ValidationError as error:
         raise InputError(str(describe(error, kind))) from None
-
-
-def _subject(message: protocol.Control) -> Subject:
-    if isinstance(message, protocol.Pause):
-        return (message.type,)
-    if isinstance(message, protocol.NameSpeaker):
-        return message.type, message.speaker
-    return message.type, message.utterance, message.language or ""
 
 
 def _number(message: protocol.Control | None) -> int:

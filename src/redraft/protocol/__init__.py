@@ -35,7 +35,6 @@ from redraft.protocol.messages import (
     FromServer,
     Hidden,
     Hide,
-    Language,
     Line,
     Listening,
     Message,
@@ -57,4 +56,5 @@ from redraft.protocol.messages import (
     frame_of,
     new_token,
     public_name,
+    subject_of,
 )

@@ -68,3 +68,10 @@ class Refused(Exception):
         """The body of the response over HTTP."""
         field = {"field": self.field} if self.field else {}
         return {"error": {"code": self.code, "message": self.sentence, **field}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the response over HTTP, which say how to go on."""
+        if self.code == "key":
+            return {"www-authenticate": "Bearer"}
+        return {"retry-after": "5"} if CODES[self.code].status in (429, 503) else {}

@@ -312,6 +312,11 @@ class NameSpeaker(Message):
 Control: TypeAlias = Annotated[Pause | Hide | Correct | NameSpeaker, Field(discriminator="type")]
 
 
+def subject_of(message: Control) -> tuple[str, ...]:
+    """Return what a decision is about: its `type`, and the caption or the speaker.  Of many, the newest counts."""
+    return message.type, *filter(None, (getattr(message, each, None) for each in ("utterance", "language", "speaker")))
+
+
 class Declare(Message):
     """All that the owner has decided about what viewers see, with numbers; sent first on every connection.
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from redraft.errors import OptionError
+from redraft.serve.settings import ip_of
 
 #: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
 _KEY_BYTES = 32
@@ -29,7 +31,6 @@ class ApiKeys:
 
     def __init__(self, path: Path) -> None:
         self._hashes: dict[str, bytes] = {}
-        lines_of: dict[str, int] = {}
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -38,21 +39,17 @@ class ApiKeys:
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue
-            name, _, digest = line.strip().rpartition(":")
-            try:
-                known = bytes.fromhex(digest)
-            except ValueError:
-                known = b""
-            if not name or len(known) != hashlib.sha256().digest_size:
+            if (found := re.fullmatch(r"(.+):([0-9a-fA-F]{64})", line.strip())) is None:
                 raise OptionError(
                     f"keys file {str(path)!r}, line {number}: must be NAME:SHA256, as --new-key writes it"
                 )
-            if name in lines_of:
+            name, digest = found.groups()
+            if name in self._hashes:
                 raise OptionError(
-                    f"keys file {str(path)!r}, line {number}: line {lines_of[name]} has a key named {name!r} already; "
-                    "delete the line of the key that is no longer used, or rename one"
+                    f"keys file {str(path)!r}, line {number}: another line has a key named {name!r}; delete the "
+                    "line of the key that is no longer used, or rename one"
                 )
-            self._hashes[name], lines_of[name] = known, number
+            self._hashes[name] = bytes.fromhex(digest)
 
     def __contains__(self, name: str) -> bool:
         """Whether a key has this name."""
@@ -141,10 +138,7 @@ class Rate:
 
 def one_client(address: str) -> str:
     """Return what counts as one client: an address, but of IPv6 the /64, all of which a single client may use."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    found = ip_of(address.partition("%")[0])
     if not isinstance(found, ipaddress.IPv6Address):
         return address
     return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
@@ -165,8 +159,3 @@ class Rates:
         if len(self._rates) > _MOST_ADDRESSES:
             self._rates.popitem(last=False)
         return rate.take()
-
-    async def turn(self, address: str) -> None:
-        """Wait for a token of an address, and take it."""
-        while wait := self.take(address):
-            await asyncio.sleep(wait)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from redraft import deadlines
-from redraft.captions.events import Event, Update
 from redraft.captions.spoken import Spoken
 from redraft.engine.engine import LATE, Engine, Engines, Stopped
 from redraft.engine.lanes import Answer, Lane
@@ -89,7 +87,8 @@ class Admission:
             receive = engine.answers_to(answered)
 
             def make() -> None:
-                lanes = service.lanes(wanted, receive)  # first, since invalid requests do not depend on capacity
+                translations = service.translations(wanted)  # first: invalid requests do not depend on capacity
+                lanes = [Lane(each, receive) for each in translations]
                 self._engines.admit(engine, lanes)
                 made.update((lane.translation.language, lane) for lane in lanes)
 
@@ -115,69 +114,3 @@ def refused_option(error: Exception) -> Refused:
         return Refused("engine", f"the request has failed: {type(error).__name__}")
     field = (isinstance(error, OptionError) and error.field) or ""
     return Refused("option", str(error), _FIELDS.get(field, field) or None)
-
-
-class Exchange:
-    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers."""
-
-    engine: Engine
-    lanes: dict[str, Lane]
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._update: Update | None = None
-        self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
-
-    def answered(self, answer: Answer) -> None:
-        """Receive the answer to an update in one language."""
-        # The caller may have gone, and another one may wait for the next answer.
-        asked = self._update and (self._update.utterance, self._update.seq)
-        is_asked = (answer.update.utterance, answer.update.seq) == asked and not answer.rest
-        if is_asked and not self._waiting[answer.language].done():
-            self._waiting[answer.language].set_result(answer.events)
-
-    def _submit(self, update: Update) -> None:
-        self.engine.submit(tuple(self.lanes.values()), update)
-
-    async def ask(self, update: Update) -> dict[str, list[Event]]:
-        """Return captions and failures by language.
-
-        Raises:
-            Refused: the engine has stopped or is too slow.
-        """
-        loop = asyncio.get_running_loop()
-        self._update = update
-        found = self._waiting = {language: loop.create_future() for language in self.lanes}
-        self.engine.asked.update(found.values())
-        try:
-            self._submit(update)
-            async with asyncio.timeout(deadlines.TRANSLATION):
-                return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
-        except TimeoutError:
-            raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
-        except Stopped as error:
-            raise refused_option(error) from None
-        finally:
-            self.engine.asked.difference_update(found.values())
-
-
-class Exchanges:
-    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one."""
-
-    def __init__(self, admission: Admission, admit: Callable[[str], None]) -> None:
-        self._admission, self._admit = admission, admit
-        #: Exchanges that count as sessions.
-        self.kept: set[Exchange] = set()
-
-    async def keep(self, wanted: Wanted, address: str) -> Exchange:
-        """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
-        self._admit(address)
-        exchange = Exchange(address)
-        exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
-        self.kept.add(exchange)
-        return exchange
-
-    def close(self, exchange: Exchange) -> None:
-        """Remove the lanes of an exchange, and drop their work."""
-        exchange.engine.remove(exchange.lanes.values())
-        self.kept.discard(exchange)

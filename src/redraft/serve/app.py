@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
@@ -38,7 +39,7 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
-from redraft.serve.http.turns import InTurn, Turns
+from redraft.serve.http.turns import Turns
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import Service
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
@@ -85,7 +86,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
         OptionError: a method or an option is unknown, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
-    slots = _share(settings.slots, count)
+    slots = -(-settings.slots // count)
     # What takes further sequences of the cache for each slot -> their number.
     trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
     reason = max(trees, key=trees.__getitem__, default="")
@@ -125,11 +126,6 @@ def _engines(settings: ServeSettings) -> int:
     return settings.engines or min(most, default_contexts(settings.model, settings.engine))
 
 
-def _share(slots: int, engines: int) -> int:
-    """Return the number of slots per engine."""
-    return -(-slots // engines)
-
-
 def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence[Mapping[str, Backend]]) -> Hub:
     """Create the hub with everything behind the routes; the application starts the engines.
 
@@ -142,15 +138,12 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         MissingExtra: the fan-out needs a package that is not installed.
         OptionError: the file of API keys or the address of the fan-out is invalid.
     """
-    metrics = Metrics()
-    if service is None:
-        return Hub(None, Engines([], settings.languages), settings, metrics)
-    slots = _share(settings.slots, len(engines))
-    remote = is_remote(settings.model)
+    metrics, remote = Metrics(), is_remote(settings.model)
     most = 1 if remote and not settings.engines else DEFAULT_LANES  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
-        pool, costs = SlotPool(backends, open_slots(backends, slots)), LearnedCosts()
+        slots = open_slots(backends, -(-settings.slots // len(engines)))
+        pool, costs = SlotPool(backends, slots), LearnedCosts()
         load = Load(settings.busy, costs.curve)
         # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if remote else None
@@ -187,6 +180,14 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
+    sharing = Middleware(
+        CORSMiddleware,
+        allow_origins=settings.origins,
+        allow_methods=("GET", "POST", "DELETE"),
+        allow_headers=("*",),
+        expose_headers=("content-disposition", "retry-after"),
+        max_age=7200,
+    )
     turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
@@ -199,8 +200,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         ],
         lifespan=lifespan,
         middleware=[
-            Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal),
-            Middleware(InTurn, turns=turns, refused=hub.metrics.count_refusal),
+            *([sharing] if settings.origins else []),
+            Middleware(Guard, turns, hosts, settings.origins, local=local, refused=hub.metrics.count_refusal),
         ],
         exception_handlers={HTTPException: _http_error},
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from prometheus_client import (
@@ -134,19 +134,10 @@ class TargetCounts:
 
     def message(self, lane: Lane) -> protocol.TargetStats:
         """Return the statistics as a message, with the lane's count of skipped updates."""
-        tally = self.tally
-        return protocol.TargetStats(
-            updates=tally.updates,
-            tokens=tally.tokens,
-            passes=tally.passes,
-            plain_passes=tally.tokens + tally.finished,
-            drafted=tally.drafted,
-            accepted=tally.accepted,
-            shown=self.shown,
-            erased=self.erased,
-            coalesced=lane.coalesced,
-            abandoned=lane.abandoned,
-        )
+        skipped = {"coalesced": lane.coalesced, "abandoned": lane.abandoned}
+        plain_passes = self.tally.tokens + self.tally.finished
+        counts = {**asdict(self.tally), **skipped, "plain_passes": plain_passes}  # the message ignores others
+        return protocol.TargetStats(shown=self.shown, erased=self.erased, **counts)
 
 
 class SessionCounts:

@@ -91,7 +91,10 @@ class Requests:
                     )
                 return found
 
-            made = await self._on(engine, lambda: self._admission.service.texts(wanted, exact=exact))
+            try:
+                made = await engine.ask(lambda: self._admission.service.translations(wanted, exact=exact))
+            except RedraftError as error:
+                raise refused_option(error) from None
             cut = [cut_text(text, lines=lines, marks=marks) for text in texts]
             found = iter(await _together(_text(ask, each, sentences) for sentences in cut for each in made))
         return [{each.language: next(found) for each in made} for _ in texts]
@@ -131,12 +134,6 @@ class Requests:
         finally:
             self._by_address[address] -= 1
             self._by_address += Counter()  # drops addresses without requests
-
-    async def _on(self, engine: Engine, work: Callable[[], T]) -> T:
-        try:
-            return await engine.ask(work)
-        except RedraftError as error:
-            raise refused_option(error) from None
 
     async def _ask(self, engine: Engine, make: Callable[[], Task], grown: Callable[[Ids], None] | None = None) -> Any:
         """Return the result of a task; it is dropped if the client goes.  Raises `Refused` if it fails."""

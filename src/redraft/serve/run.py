@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import logging
 import os
 import signal
@@ -34,7 +33,7 @@ from redraft.serve.http.security import MOST_QUERY
 from redraft.serve.http.turns import Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
-from redraft.serve.settings import ServeSettings
+from redraft.serve.settings import ServeSettings, ip_of
 from redraft.serve.tls import context_of, uses_tls
 
 log = logging.getLogger(__name__)
@@ -58,9 +57,6 @@ _PLACES = {
     "API": ("/docs", "websocket and HTTP"),
 }
 
-#: What a server for viewers only has of these.
-_FOR_VIEWERS = ("Rooms",)
-
 
 def url(settings: ServeSettings, host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
@@ -79,7 +75,7 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
+    places = [(name, place) for name, place in _PLACES.items() if name == "Rooms" or not settings.viewers_only]
     places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
     for name, (path, about) in places:
         address = url(settings, host, port) + path
@@ -93,11 +89,7 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
 
 def _name(settings: ServeSettings) -> str:
     """Return a host name for the URL: an address in the local network if the server listens on all interfaces."""
-    try:
-        everywhere = ipaddress.ip_address(settings.host).is_unspecified
-    except ValueError:
-        everywhere = False
-    if not everywhere:
+    if (found := ip_of(settings.host)) is None or not found.is_unspecified:
         return settings.host
     return settings.hosts[0] if settings.hosts else _own_address() or "127.0.0.1"
 

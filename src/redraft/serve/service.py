@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,15 +18,13 @@ from redraft.captions.spoken import Spoken
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.method import Choice, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.engine.chat import Chat, chat_of
-from redraft.engine.lanes import Answer, Lane
 from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
 from redraft.protocol import Wanted
-from redraft.protocol.bodies import Offer, OfferedMethod, OfferedOption
+from redraft.protocol.bodies import Offer, OfferedMethod
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import prompt_encoder, source_languages, vocabulary_of
@@ -85,23 +83,11 @@ class Service:
         more = wanted.glossary, wanted.also_spoken
         return Style(wanted.source_language, self.settings.template, self._prompt, *more)
 
-    def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
-        """Make a lane for each target language; raises what `_translations` raises."""
-        return [Lane(each, answered) for each in self._translations(wanted)]
-
-    def texts(self, wanted: Wanted, *, exact: bool) -> list[Translation]:
-        """Return how whole texts are translated; raises what `_translations` raises.
-
-        Args:
-            exact: whether a draft is accepted exactly, whatever the default method does.
-        """
-        return self._translations(wanted, get_method("ssbd") if exact else None)
-
-    def _translations(self, wanted: Wanted, exact: Method | None = None) -> list[Translation]:
+    def translations(self, wanted: Wanted, *, exact: bool = False) -> list[Translation]:
         """Return how each target language is translated.
 
         Args:
-            exact: method to use without a bias; None for the one that is wanted.
+            exact: whether a draft is accepted exactly, whatever the default method does.
 
         Raises:
             OptionError: a value is unknown, out of range or beyond the operator's limits.
@@ -111,7 +97,7 @@ class Service:
         style = self._style(wanted)
         style.check_targets(wanted.targets)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
-        method = exact or self.methods[wanted.method or self.settings.methods[0]]
+        method = get_method("ssbd") if exact else self.methods[wanted.method or self.settings.methods[0]]
         settings = Settings(method, {**wanted.options, "beta": 0.0} if exact else wanted.options)
         target = self.backends[TARGET]
         encoders = {each.tag: prompt_encoder(target, style, each, settings.context) for each in languages}
@@ -142,7 +128,9 @@ def offer_of(service: Service, *, key: bool) -> Offer:
     return Offer(
         methods=allowed.methods,
         about={
-            name: OfferedMethod(summary=method.summary, options=tuple(map(_option, method.all_options)))
+            name: OfferedMethod.model_validate(
+                {"summary": method.summary, "options": method.all_options}, from_attributes=True
+            )
             for name, method in service.methods.items()
         },
         source_languages=sources,
@@ -167,10 +155,3 @@ def offered_recogniser(spec: str, language: str) -> str:
     name, _, model = spec.partition(":")
     public = model in getattr(all_recognisers().get(name), "MODELS", ())
     return spec if public else name
-
-
-def _option(option: Option | Choice) -> OfferedOption:
-    words = option.words if isinstance(option, Choice) else ()
-    return OfferedOption(
-        name=option.name, help=option.help, default=option.default, allowed=option.allowed, words=words
-    )

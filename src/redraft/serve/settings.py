@@ -149,12 +149,17 @@ class ServeSettings(BaseSettings):
         return self.host == "localhost" or is_loopback(self.host)
 
 
-def is_loopback(address: str) -> bool:
-    """Whether an IP address is this machine's own; false for names."""
+def ip_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an IP address; None for a name."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is this machine's own; false for names."""
+    return (found := ip_of(host)) is not None and found.is_loopback
 
 
 def load(file: Path | None = None, **flags: Any) -> ServeSettings:
@@ -191,20 +196,14 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
             f"host {found.host!r} lets other machines connect, which needs API keys: make one with "
             "`redraft serve --keys FILE --new-key NAME`, or listen on 127.0.0.1"
         )
-    if found.transcripts is not None and not found.transcripts.is_dir():
-        raise OptionError(f"must be an existing folder, not {str(found.transcripts)!r}", "transcripts")
     if found.transcripts is not None:
-        _check_writable(found.transcripts)
+        try:
+            with TemporaryFile(dir=found.transcripts) as written:
+                written.write(b" ")
+        except OSError as error:
+            problem = f"must be an existing folder to write to, and {str(found.transcripts)!r} is not: {error}"
+            raise OptionError(problem, "transcripts") from None
     return found
-
-
-def _check_writable(folder: Path) -> None:
-    """Raise `OptionError` if no file can be written to the folder of transcripts."""
-    try:
-        with TemporaryFile(dir=folder) as file:
-            file.write(b" ")
-    except OSError as error:
-        raise OptionError(f"must be a folder to write to, and {str(folder)!r} is not: {error}", "transcripts") from None
 
 
 def _check_environment() -> None:

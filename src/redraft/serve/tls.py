@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import ssl
 import subprocess
 import time
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from redraft.errors import OptionError
 from redraft.folders import cache_folder
-from redraft.serve.settings import ServeSettings
+from redraft.serve.settings import ServeSettings, ip_of
 
 #: Days for which a certificate is valid, and for which it is used again: browsers forget an exception with it.
 _VALID, _USED = 365, 300
@@ -59,7 +58,7 @@ def _own(names: Collection[str]) -> Path:
     with suppress(OSError):
         if time.time() - path.stat().st_mtime < 86_400 * _USED:
             return path
-    kinds = ",".join(f"{'IP' if _is_address(name) else 'DNS'}:{name}" for name in names)
+    kinds = ",".join(f"{'IP' if ip_of(name) else 'DNS'}:{name}" for name in names)
     ask = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     ask += ["-days", str(_VALID), "-subj", "/CN=Redraft", "-addext", f"subjectAltName={kinds}"]
     try:
@@ -75,9 +74,3 @@ def _own(names: Collection[str]) -> Path:
     except (OSError, subprocess.SubprocessError) as error:
         raise OptionError(f"self-signed needs the program openssl, which failed: {error}", "tls") from None
     return path
-
-
-def _is_address(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(ipaddress.ip_address(name))
-    return False

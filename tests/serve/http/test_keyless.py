@@ -125,7 +125,7 @@ def unpacked(server: Running, path: str, headers: dict[str, str]) -> tuple[int, 
 
 
 def test_pages_are_packed_once(server: Running) -> None:
-    pages._read.cache_clear()
+    pages._file.cache_clear()
     with mock.patch("redraft.serve.http.pages.gzip.compress", wraps=gzip.compress) as packing:
         for path in ("/watch", "/js/pages/watch.js", "/css/base.css", "/icon.svg"):
             answers = [unpacked(server, path, {"accept-encoding": "gzip"}) for _ in range(3)]

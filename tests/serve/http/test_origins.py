@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.serve.servers import Running, running
+from tests.serve.servers import Response, Running, running
 
 PAGE, OTHER = "https://tools.example", "https://evil.example"
 ASKS = {"access-control-request-method": "POST", "access-control-request-headers": "authorization, content-type"}
@@ -20,17 +20,23 @@ def server(request: Any) -> Iterator[Running]:
         yield found
 
 
+def shared(answer: Response) -> bool:
+    """Whether the page may read an answer."""
+    allowed = answer.headers["access-control-allow-origin"]
+    return allowed == "*" or (allowed == PAGE and "Origin" in answer.headers["vary"])
+
+
 def test_preflight(server: Running) -> None:
     for path in ("/v1/translate", "/v1/chat/completions", "/v2/translate", "/translate", "/v1/sessions/x/transcript"):
         answer = server.ask(path, method="OPTIONS", headers={"origin": PAGE, **ASKS})
-        assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, PAGE)
+        assert answer.status == 200 and shared(answer)
         assert "POST" in answer.headers["access-control-allow-methods"]
         assert {"authorization", "content-type"} <= set(answer.headers["access-control-allow-headers"].split(", "))
 
 
 def test_modules_of_the_element(server: Running) -> None:
     for path in ("/redraft-captions.js", "/js/net/viewer.js", "/v1/rooms/hall-1"):
-        assert server.ask(path, headers={"origin": PAGE}).headers["access-control-allow-origin"] == PAGE
+        assert shared(server.ask(path, headers={"origin": PAGE}))
 
 
 def test_services(server: Running) -> None:
@@ -43,17 +49,16 @@ def test_services(server: Running) -> None:
     }
     for path, body in bodies.items():
         answer = server.ask(path, body, headers={"origin": PAGE})
-        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE), answer.text
-        assert answer.headers["vary"] == "origin"
+        assert answer.status == 200 and shared(answer), answer.text
     refused = server.ask("/v1/translate", {"text": ""}, headers={"origin": PAGE})
-    assert refused.status == 400 and refused.headers["access-control-allow-origin"] == PAGE  # the page can say why
+    assert refused.status == 400 and shared(refused)  # the page can say why
 
 
 def test_other_origins() -> None:
     with running(origins=(PAGE,)) as server:
-        for options in ({"method": "OPTIONS", "headers": {"origin": OTHER, **ASKS}}, {"headers": {"origin": OTHER}}):
-            answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]}, **options)
-            assert answer.status == 403 and json.loads(answer.text)["error"]["code"] == "origin"
-            assert answer.headers.get("access-control-allow-origin") is None
+        asked = server.ask("/v1/translate", method="OPTIONS", headers={"origin": OTHER, **ASKS})
+        sent = server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]}, headers={"origin": OTHER})
+        assert asked.status == 400 and sent.status == 403 and json.loads(sent.text)["error"]["code"] == "origin"
+        assert not any(answer.headers.get("access-control-allow-origin") for answer in (asked, sent))
         read = server.ask("/v1/offer", headers={"origin": OTHER})
         assert read.status == 200 and read.headers.get("access-control-allow-origin") is None

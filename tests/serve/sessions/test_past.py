@@ -22,7 +22,7 @@ def leave(server: Running, socket: Socket, room: str | None = None) -> str:
         for _ in range(2):
             socket.until("final")
     socket.connection.close()
-    eventually(lambda: name not in server.hub._sessions)
+    eventually(lambda: name not in server.hub.sessions)
     return name
 
 

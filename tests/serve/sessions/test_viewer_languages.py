@@ -127,7 +127,7 @@ def test_spelling(server: Running, targets: tuple[str, str], spelling: str) -> N
 
 def viewer_text(server: Running, name: str, tag: str) -> str:
     """The only caption of a session in a language."""
-    (caption,) = [each for each in server.hub.find(name).transcript.finals if each.language == tag]
+    (caption,) = [each for each in server.hub.sessions[name].transcript.finals if each.language == tag]
     return caption.text
 
 

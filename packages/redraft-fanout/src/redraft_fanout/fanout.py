@@ -13,6 +13,7 @@ from redraft import deadlines, protocol
 from redraft.protocol.codes import Refused
 from redraft.serve.admission import DRAINING
 from redraft.serve.sessions.fanout import Fanout
+from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
 from redraft_fanout.feed import RETRIES, Mirror, Publisher
@@ -104,9 +105,10 @@ class RedisFanout(Fanout):
         OptionError: the address is invalid.
     """
 
-    def __init__(self, settings: ServeSettings, *hub: Any) -> None:
-        super().__init__(settings, *hub)
-        self._store = Store(settings, self._replica)
+    def __init__(self, hub: Hub) -> None:
+        super().__init__(hub)
+        settings, self._rooms = hub.settings, hub.rooms
+        self._store = Store(settings, hub.name)
         #: The session of each room.
         self.shared = SharedRooms(self._store, owned=not settings.rooms)
         self._listener = Listener(self._store)
@@ -216,14 +218,14 @@ class RedisFanout(Fanout):
     def _lost(self, session: LiveSession) -> None:
         if self._publishers.pop(session, None) is None:  # dropped meanwhile
             return
-        self._lost_to(session)
+        self._hub.superseded(session)
         if session.begin.room:
             self._soon(self.refresh(session.begin.room))
 
     async def _put_offer(self) -> None:
-        if not self._settings.viewers_only:
+        if not self._hub.settings.viewers_only:
             with suppress(*TROUBLE):
-                await self._store.put_offer(self._offer().wire())
+                await self._store.put_offer(self._hub.offer.wire())
 
     # Sessions of other replicas
 
@@ -299,13 +301,13 @@ class RedisFanout(Fanout):
         try:
             session = await self.shared.session(name)
             shown = self._rooms.find(name).session
-            if session is None or session in self._sessions or (shown is not None and shown.name == session):
+            if session is None or session in self._hub.sessions or (shown is not None and shown.name == session):
                 return
             if shown is not None and shown.in_use and await self.shared.holder(name) == shown.name:
                 return  # the session has only just started
             mirror = await self.find(session)
             # Meanwhile its owner may have come here.
-            if mirror is not None and session not in self._sessions and self._rooms.find(name).session is shown:
+            if mirror is not None and session not in self._hub.sessions and self._rooms.find(name).session is shown:
                 self._rooms.show(name, mirror)
         except (Refused, *TROUBLE):
             if name in self._followed:

@@ -180,7 +180,7 @@ def test_older_connection_elsewhere(redis: RedisServer, speakers: Running, viewe
         assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
         assert late.start(method="ar", **known, connection=1)["type"] == "started"  # before Redis knows
         assert late.until("error")[-1]["code"] == "replaced"
-        eventually(lambda: not speakers.hub._sessions)
+        eventually(lambda: not speakers.hub.sessions)
         say(newer, "we saw her", utterance="3")
         assert newer.until("final")[-1]["utterance"] == "3"
         assert finals(viewer.until("final")) == [("3", "de", expected("we saw her"))]

@@ -312,7 +312,7 @@ def moved(
     """Take a talk to one replica after the other, which do not know of it, and say an utterance on each."""
     for new in to:
         socket.connection.close()
-        eventually(lambda: not any(each.in_use for place in among for each in place.hub._sessions.values()))
+        eventually(lambda: not any(each.in_use for place in among for each in place.hub.sessions.values()))
         socket = stack.enter_context(new.socket())
         started = socket.start(method="ar", token=started["token"], server=started["server"])
         assert started["resumed"] is False
@@ -345,7 +345,7 @@ def test_cut_off_replica(
         socket.say("end")
         assert ("3", "de", expected("we saw")) in finals(viewer.until("done"))
         assert "error" not in [each["type"] for each in socket.until("done")]
-        eventually(lambda: not [first, second][moves - 1].hub._sessions)
+        eventually(lambda: not [first, second][moves - 1].hub.sessions)
 
 
 def test_ended_before_redis_is_back(redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ class Braked(asyncio.BufferedProtocol):
         self._inner, self._used = inner, used
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
-        self._unwanted = self._unread = self._resting = False
+        self._reasons: set[str] = set()
         self._bucket = Bucket(SHARE, BURST)
         #: When the connection last had its whole burst left.
         self._modest = 0.0
@@ -59,20 +59,24 @@ class Braked(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Read no more until the peer reads."""
-        self._unread = True
-        self._check()
+        self.pause("unread")
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         """Read again."""
-        self._unread = False
-        self._check()
+        self.resume("unread")
         self._inner.resume_writing()
 
-    def want(self, *, reading: bool) -> None:
-        """Read, or not, as the protocol wants."""
-        self._unwanted = not reading
-        self._check()
+    def pause(self, reason: str) -> None:
+        """Read no more, for a reason."""
+        self._reasons.add(reason)
+        self._transport.pause_reading()
+
+    def resume(self, reason: str) -> None:
+        """Read again, unless there is another reason not to."""
+        self._reasons.discard(reason)
+        if not self._reasons:
+            self._transport.resume_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to read to."""
@@ -97,19 +101,8 @@ class Braked(asyncio.BufferedProtocol):
         if now - self._modest > PATIENCE:
             self._transport.abort()
             return
-        self._resting = True
-        self._check()
-        asyncio.get_running_loop().call_later(rest, self._rested)
-
-    def _rested(self) -> None:
-        self._resting = False
-        self._check()
-
-    def _check(self) -> None:
-        if self._unwanted or self._unread or self._resting:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        self.pause("more than its share")
+        asyncio.get_running_loop().call_later(rest, self.resume, "more than its share")
 
 
 class Watched:
@@ -125,8 +118,8 @@ class Watched:
 
     def pause_reading(self) -> None:
         """Read no more."""
-        self._brake.want(reading=False)
+        self._brake.pause("unwanted")
 
     def resume_reading(self) -> None:
         """Read again."""
-        self._brake.want(reading=True)
+        self._brake.resume("unwanted")

@@ -42,13 +42,7 @@ MOST_LANGUAGES = 64
 
 def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response to a refused request."""
-    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
-    return JSONResponse(refused.body, status, {**headers, **retry_after(refused)})
-
-
-def retry_after(refused: Refused) -> dict[str, str]:
-    """Return the header that says when to try again, if that helps."""
-    return {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
+    return JSONResponse(refused.body, status, {**(headers or {}), **refused.headers})
 
 
 def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
@@ -254,7 +248,7 @@ async def ingest(request: Request) -> Response:
         raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
     if len(text) > events.LONGEST_TEXT:
         raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
-    await hub.posts.turn(session.token)
+    await session.rate.turn()
     await session.room()
     hub.admission.check_working()
     session.posted(query.seq, text, final=query.final, speaker=query.speaker or None)
@@ -276,7 +270,7 @@ async def decide(request: Request) -> Response:
     """Pause captions for viewers, hide one or correct one."""
     session = owned(request)
     message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
-    await request.app.state.hub.posts.turn(session.token)
+    await session.rate.turn()
     session.control(message)
     return Response(status_code=204)
 
@@ -312,7 +306,12 @@ class TranscriptQuery(Query):
 
 async def transcript(request: Request) -> Response:
     """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
-    session = await _with_transcript(request)
+    if "room" not in request.path_params:
+        session = await viewed(request)
+    elif (latest := (await room_of(request)).latest) is not None:
+        session = latest
+    else:
+        raise Refused("missing", "the room has had no session, or its transcript has been deleted")
     found, query = session.transcript, TranscriptQuery.of(request)
     form, live = query.format, query.live
     languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
@@ -330,15 +329,6 @@ async def transcript(request: Request) -> Response:
     name = "-".join([session.begin.room or session.name[:8], *some])
     name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
     return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
-
-
-async def _with_transcript(request: Request) -> Session | Past:
-    """Return the session of a request's path, or the latest one of its room, which may be over."""
-    if "room" not in request.path_params:
-        return await viewed(request)
-    if found := (await room_of(request)).latest:
-        return found
-    raise Refused("missing", "the room has had no session, or its transcript has been deleted")
 
 
 async def health(request: Request) -> Response:

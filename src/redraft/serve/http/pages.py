@@ -8,7 +8,7 @@ import html
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -95,7 +95,7 @@ def routes() -> list[BaseRoute]:
         Route("/talk.ogg", _talk, methods=["GET"]),
         Route("/overlay", overlay, methods=["GET"]),
         *(Route(f"/{page}/{{room}}", of_room, methods=["GET"]) for page in OF_ROOMS),
-        Route(f"/{BREAK_RULES}", _breaks, methods=["GET"]),
+        Route(f"/{BREAK_RULES}", _page(WEB / BREAK_RULES), methods=["GET"]),
         *(Route(f"/{folder}/{{name:path}}", _files(WEB / folder), methods=["GET"]) for folder in ("css", "js")),
     ]
 
@@ -119,17 +119,11 @@ class _File:
         return Response(self.packed, media_type=self.kind, headers=headers | {"content-encoding": "gzip"})
 
 
+@cache
 def _file(path: Path) -> _File:
-    """Return a file as it is now."""
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@lru_cache(maxsize=256)
-def _read(path: Path, _changed: int) -> _File:
-    return _packed(path.read_bytes(), guess_type(path)[0] or "application/octet-stream")
-
-
-def _packed(plain: bytes, kind: str) -> _File:
+    """Return a file as it was when it was first asked for."""
+    plain = break_rules() if path == WEB / BREAK_RULES else path.read_bytes()
+    kind = guess_type(path)[0] or "application/octet-stream"
     # Everyone gets the same texts, so their compressed length reveals nothing.
     return _File(plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
 
@@ -139,21 +133,11 @@ def break_rules() -> bytes:
     return f"export default {json.dumps(rules(), ensure_ascii=False)};\n".encode()
 
 
-@cache
-def _break_rules() -> _File:
-    return _packed(break_rules(), "text/javascript")
-
-
-async def _breaks(request: Request) -> Response:
-    return _break_rules().answer(request)
-
-
 def prepare() -> None:
     """Read and compress all files."""
-    for path in (*WEB.rglob("*"), *API.iterdir()):
-        if path.is_file():
+    for path in (*WEB.rglob("*"), *API.iterdir(), WEB / BREAK_RULES):
+        if not path.is_dir():
             _file(path)
-    _break_rules()
 
 
 def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:

@@ -1,4 +1,4 @@
-"""Access control: web origins and host names; and the headers of every response."""
+"""What comes before every request: access control by web origin and host name, and its turn; and headers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.protocol.codes import CODES, Refused
+from redraft.serve.access import one_client
+from redraft.serve.http.turns import Turns
 from redraft.serve.settings import is_loopback
 
 HEADERS = {
@@ -28,13 +30,6 @@ HEADERS = {
 
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
-#: The response to a browser that asks whether a page of another origin may send a request.
-_PREFLIGHT = {
-    "access-control-allow-methods": "GET, POST, DELETE",
-    "access-control-allow-headers": "*, authorization, content-type",
-    "access-control-max-age": "7200",
-}
-
 #: Maximum length of a query in bytes: reading a longer one, which needs no key, would take many milliseconds.
 MOST_QUERY = 8192
 
@@ -46,26 +41,31 @@ MONITORED = ("/health", "/ready", "/metrics")
 class Guard:
     """ASGI middleware that rejects unknown hosts and origins, and long queries, and adds `HEADERS` to every response.
 
+    Other requests begin in turn.
+
     Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
     browsers.  The host check prevents DNS rebinding; `MONITORED` is exempt, since no page needs it.
 
     Args:
+        turns: in which requests begin.
         hosts: allowed host names, except for `MONITORED`; empty allows all.
-        origins: allowed origins besides the server's own, whose pages may also read responses; ``*`` allows all.
-        local: whether to reject clients on other machines; for servers that others listen for (`ray_app`).
+        origins: allowed origins besides the server's own; ``*`` allows all.
+        local: whether to reject clients on other machines; for servers that others listen for (Ray Serve).
         refused: called with the error code of a rejected request.
     """
 
     def __init__(
         self,
         app: ASGIApp,
+        turns: Turns,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
         *,
         local: bool = False,
         refused: Callable[[str], object] = lambda code: None,
     ) -> None:
-        self._app, self._origins, self._local, self._refused = app, frozenset(origins), local, refused
+        self._app, self._turns, self._origins, self._local = app, turns, frozenset(origins), local
+        self._refused = refused
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,30 +74,22 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        origin = Headers(scope=scope).get("origin")
-        more = _shared(origin) if origin is not None and self._allows(origin) else []
-
         async def with_headers(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 headers = list(message.get("headers", ()))
                 given = {name for name, _ in headers}
-                message["headers"] = headers + [each for each in _RAW_HEADERS if each[0] not in given] + more
+                message["headers"] = headers + [each for each in _RAW_HEADERS if each[0] not in given]
             await send(message)
 
         try:
             self._check(scope)
+            await self._turns.turn(one_client((scope.get("client") or ("",))[0]))
         except Refused as refused:
             self._refused(refused.code)
-            await JSONResponse(refused.body, CODES[refused.code].status)(scope, receive, with_headers)
-            return
-        if more and scope["type"] == "http" and scope["method"] == "OPTIONS":
-            await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, with_headers)
+            status = CODES[refused.code].status
+            await JSONResponse(refused.body, status, refused.headers)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
-
-    def _allows(self, origin: str) -> bool:
-        """Whether the operator lets pages of an origin use the server."""
-        return origin in self._origins or "*" in self._origins
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         if len(scope.get("query_string", b"")) > MOST_QUERY:
@@ -117,20 +109,11 @@ class Guard:
                 "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
             )
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if origin is not None and not safe and not self._allows(origin) and parsed_url(origin).netloc != host:
+        allowed = origin in self._origins or "*" in self._origins
+        if origin is not None and not safe and not allowed and parsed_url(origin).netloc != host:
             raise Refused(
                 "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"
             )
-
-
-def _shared(origin: str) -> list[tuple[bytes, bytes]]:
-    """Return the headers of responses that pages of an origin may read."""
-    exposed = b"content-disposition, retry-after"
-    return [
-        (b"access-control-allow-origin", origin.encode("latin-1", "replace")),
-        (b"access-control-expose-headers", exposed),
-        (b"vary", b"origin"),
-    ]
 
 
 def parsed_url(address: str) -> SplitResult:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -60,54 +61,50 @@ async def live(websocket: WebSocket) -> None:
 async def watch(websocket: WebSocket) -> None:
     """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket):
-        outbox = _outbox(websocket)
+
+    async def enter(outbox: Outbox) -> Callable[[], None]:
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
         session.broadcast.watch(outbox)
-        try:
-            await _show(websocket, outbox)
-        finally:
-            session.broadcast.detach(outbox)
+        return partial(session.broadcast.detach, outbox)
+
+    await _view(websocket, enter, stays=False)
 
 
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket):
-        outbox = _outbox(websocket, stays=True)
+
+    async def enter(outbox: Outbox) -> Callable[[], None]:
         room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
-        try:
-            await _show(websocket, outbox)
-        finally:
-            hub.rooms.leave(room, outbox)
+        return partial(hub.rooms.leave, room, outbox)
+
+    await _view(websocket, enter, stays=True)
 
 
-@asynccontextmanager
-async def _viewer(websocket: WebSocket) -> AsyncIterator[None]:
-    """Accept a viewer; send it the reason if it is refused in the block."""
-    await websocket.accept()
-    try:
-        yield
-    except Refused as refusal:
-        await _refuse(websocket, refusal)
+async def _view(websocket: WebSocket, enter: Callable[[Outbox], Awaitable[Callable[[], None]]], *, stays: bool) -> None:
+    """Send a viewer its messages until it has gone; what it sends is ignored.
 
-
-def _outbox(websocket: WebSocket, *, stays: bool = False) -> Outbox:
-    """Return the outbox of a viewer.  Raises `Refused` if the languages that it asks for are invalid."""
-    outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
-    outbox.put(_alive())
-    return outbox
-
-
-async def _show(websocket: WebSocket, outbox: Outbox) -> None:
-    """Send a viewer its messages until it has gone; what it sends is ignored."""
+    Args:
+        enter: admits the viewer, or raises `Refused`; returns what removes it.
+    """
 
     async def ignore() -> None:
         while True:
             await next_frame(websocket)
 
-    await until_one_ends(_send(websocket, outbox, websocket.app.state.hub), _beat(outbox), ignore())
+    await websocket.accept()
+    try:
+        outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+        outbox.put(_alive())
+        leave = await enter(outbox)
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+        return
+    try:
+        await until_one_ends(_send(websocket, outbox, websocket.app.state.hub), _beat(outbox), ignore())
+    finally:
+        leave()
 
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:

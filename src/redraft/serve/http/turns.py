@@ -15,11 +15,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from redraft.protocol.codes import CODES, Refused
-from redraft.serve.access import Bucket, one_client
-from redraft.serve.http.endpoints import refusal
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Bucket
 
 #: Minimum seconds between two turns, of which a request takes about half: at most 1000 requests a second.
 GAP = 0.001
@@ -28,7 +25,6 @@ GAP = 0.001
 SHARE, BURST, LONGEST = 1 / 6, 10.0, 0.002
 #: Maximum number of requests of one address that wait: as many as 600 browsers send at the same moment.
 MOST_WAITING = 4000
-_TOO_MANY = Refused("limit", "too many requests from this address are waiting: try again in 5 seconds")
 
 
 class Turns:
@@ -49,19 +45,18 @@ class Turns:
         #: Seconds of processor time left to use.
         self._bucket = Bucket(SHARE, BURST)
 
-    async def turn(self, address: str) -> bool:
-        """Wait for the turn of an address; return False, at once, if too many of it wait."""
+    async def turn(self, address: str) -> None:
+        """Wait for the turn of an address.  Raises `Refused`, at once, if too many of it wait."""
         loop = asyncio.get_running_loop()
         if self._timer is None:
             self._before = self._used()
             self._timer = loop.call_later(GAP, self._next)
-            return True
+            return
         queue = self._waiting.setdefault(address, deque())
         if len(queue) >= MOST_WAITING:
-            return False
+            raise Refused("limit", "too many requests from this address are waiting: try again in 5 seconds")
         queue.append(waiting := loop.create_future())
         await waiting
-        return True
 
     def _next(self) -> None:
         """Begin the next turn, after a rest if those before have used more than their share."""
@@ -86,22 +81,3 @@ class Turns:
             waiting.set_result(None)
         self._before = self._used()
         self._timer = asyncio.get_running_loop().call_later(GAP, self._next)
-
-
-class InTurn:
-    """ASGI middleware: requests begin in turn.
-
-    Args:
-        refused: called with the error code of a request that is refused, since too many of its address wait.
-    """
-
-    def __init__(self, app: ASGIApp, turns: Turns, refused: Callable[[str], object]) -> None:
-        self._app, self._turns, self._refused = app, turns, refused
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on when it is its turn."""
-        if scope["type"] != "lifespan" and not await self._turns.turn(one_client((scope.get("client") or ("",))[0])):
-            self._refused(_TOO_MANY.code)
-            await refusal(_TOO_MANY, CODES[_TOO_MANY.code].status)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)

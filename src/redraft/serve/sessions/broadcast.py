@@ -49,7 +49,8 @@ class Broadcast:
             known: whether the owner has it already.
         """
         key = key_of(caption)
-        self._show(key, self.transcript.partial(caption, lag_ms, MOST_PARTIALS), owner=not known)
+        self.transcript.partial(caption, lag_ms, MOST_PARTIALS)
+        self._show(key, owner=not known)
 
     def final(
         self,
@@ -85,10 +86,11 @@ class Broadcast:
         cell.unacknowledged = not known
         for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))
-        self._show(key, cell, owner=not known)
+        self._show(key, owner=not known)
 
-    def _show(self, key: Key, cell: Cell, *, owner: bool = True) -> None:
-        """Send the newest caption of a cell to the owner, and to viewers if they may see it."""
+    def _show(self, key: Key, *, owner: bool = True, counts: bool = True) -> None:
+        """Send the newest caption of a cell to the owner, and to viewers if they may see it; see `Outbox.put`."""
+        cell = self.transcript.cell(key)
         frame = cell.frame()
         if frame is None:
             return
@@ -97,7 +99,11 @@ class Broadcast:
             self.owner.put(frame, place)
         if self._seen(cell):
             for viewer in self._unaware(key):
-                viewer.put(frame, place)
+                viewer.put(frame, place, counts=counts)
+
+    def _reveal(self, key: Key) -> None:
+        """Send viewers a caption if they may see it; many may be revealed at once."""
+        self._show(key, owner=False, counts=not self.transcript.cell(key).ended)
 
     def _seen(self, cell: Cell) -> bool:
         """Whether viewers may see the newest caption of a cell."""
@@ -177,7 +183,7 @@ class Broadcast:
         if cell.final is not None:
             cell.unacknowledged = True
             self.transcript.edited(key)
-            self._show(key, cell)
+            self._show(key)
 
     def name(self, speaker: str, name: str, decision: int | None = None) -> None:
         """Name a speaker in all captions from now on, and in the transcript.  See `pause`."""
@@ -197,15 +203,6 @@ class Broadcast:
     def _paused(self) -> protocol.Paused:
         return protocol.Paused(paused=self.transcript.paused, decision=self.transcript.decided)
 
-    def _reveal(self, key: Key) -> None:
-        """Send viewers a caption if they may see it."""
-        cell = self.transcript.cell(key)
-        frame = cell.frame()
-        if frame is None or not self._seen(cell):
-            return
-        for viewer in self._unaware(key):
-            viewer.put(frame, self._place(key, ended=cell.ended), counts=not cell.ended)
-
     # Connections
 
     def attach(self, outbox: Outbox) -> None:
@@ -216,7 +213,7 @@ class Broadcast:
         if self.notice:
             outbox.put(protocol.Error(code="slow", message=self.notice).frame)
             self.notice = ""
-        outbox.recount(self._for_owner())
+        outbox.put(self._for_owner(), counts=False)
         for key, cell in self.transcript.partials.items():
             if key[1] in self.transcript.targets and (frame := cell.frame()) is not None:
                 outbox.put(frame, self._place(key))
@@ -265,7 +262,7 @@ class Broadcast:
     def watch(self, viewer: Outbox) -> None:
         """Add a viewer, and send the captions so far."""
         self.viewers.add(viewer)
-        viewer.recount(self._history(viewer))
+        viewer.put(self._history(viewer), counts=False)
         self._catch_up(viewer)
         self._close_if_ended(viewer)
 
@@ -273,7 +270,8 @@ class Broadcast:
         """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
         feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
-        feed.fill(self._history(feed))
+        for message in self._history(feed):
+            feed.put(message, counts=False)
         self._catch_up(feed)
         self._close_if_ended(feed)
 

@@ -89,17 +89,13 @@ class Cell:
         """Whether viewers and readers may see its end."""
         return self.ended and not self.hidden and not self.held
 
-    def age_ms(self) -> float:
-        """Return the milliseconds since it was made."""
-        return round(1000 * max(0.0, time.time() - self.made), 1)
-
     def frame(self, *, aged: bool = False) -> Frame | None:
         """Return the message with its newest caption, or the error in its place; None before the first.
 
         Args:
             aged: whether to include its age, for viewers who come late.
         """
-        age = self.age_ms() if aged else None
+        age = round(1000 * max(0.0, time.time() - self.made), 1) if aged else None
         if self.error is not None:
             return self.error.frame
         if (caption := self.caption) is not None:

@@ -6,16 +6,18 @@ Without the setting ``fanout``, there are none.  The package redraft-fanout, fou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from redraft import protocol
 from redraft.errors import missing_package
-from redraft.protocol.bodies import Offer
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Rooms, Session
+from redraft.serve.sessions.rooms import Session
 from redraft.serve.settings import ServeSettings
+
+if TYPE_CHECKING:
+    from redraft.serve.sessions.hub import Hub
 
 ENTRY_POINT_GROUP = "redraft.fanout"
 
@@ -24,23 +26,11 @@ class Fanout:
     """A server alone; a subclass connects it with others.  Use it on the server's event loop only.
 
     Args:
-        sessions: this server's sessions by name.
-        offer: returns what this server offers; not called if it serves only viewers.
-        lost: called when another server has taken over a session.
-        replica: identifies this process among the servers.
+        hub: this server and its sessions.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        sessions: Mapping[str, LiveSession],
-        rooms: Rooms,
-        offer: Callable[[], Offer],
-        lost: Callable[[LiveSession], None],
-        replica: str,
-    ) -> None:
-        self._settings, self._sessions, self._rooms = settings, sessions, rooms
-        self._offer, self._lost_to, self._replica = offer, lost, replica
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
 
     @classmethod
     def check(cls, settings: ServeSettings) -> None:
@@ -99,7 +89,7 @@ class Fanout:
 
     async def offer(self) -> str:
         """Return what servers with sessions offer, as JSON.  Raises `Refused` if it is unknown."""
-        return self._offer().wire()
+        return self._hub.offer.wire()
 
 
 def fanout_class(settings: ServeSettings) -> type[Fanout]:

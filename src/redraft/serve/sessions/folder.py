@@ -148,8 +148,9 @@ class SessionFile:
     def _rewritten(self, path: Path) -> set[Key]:
         """Rewrite the file: captions that only it has stay, before the others.  Return all captions that it has."""
         ours = {key: line for key in map(key_of, self._transcript.kept) if (line := self._line(key))}
-        lines = {key: line for key, line in _rows(_read(path)).items() if key not in ours and not self._hidden(key)}
-        lines |= ours
+        before = _rows(_read(path))
+        hidden = {key for key in before if (cell := self._transcript.find(key)) and cell.hidden}
+        lines = {key: line for key, line in before.items() if key not in ours and key not in hidden} | ours
         fresh = path.with_suffix(".new")
         try:
             fresh.write_text("".join(lines.values()), encoding="utf-8")
@@ -165,10 +166,6 @@ class SessionFile:
         if cell is None or cell.hidden or (caption := cell.caption) is None:
             return ""
         return json.dumps(as_object(caption), ensure_ascii=False) + "\n"
-
-    def _hidden(self, key: Key) -> bool:
-        cell = self._transcript.find(key)
-        return cell is not None and cell.hidden
 
 
 def _read(path: Path) -> str:

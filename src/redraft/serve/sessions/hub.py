@@ -16,14 +16,14 @@ from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
-from redraft.serve.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
+from redraft.serve.admission import DRAINING, STOPPED, Admission
 from redraft.serve.metrics import Metrics
 from redraft.serve.requests import Requests
 from redraft.serve.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
-from redraft.serve.sessions.live import LiveSession, Published
+from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.past import Past, PastSessions
 from redraft.serve.sessions.rooms import Room, Rooms, Session
@@ -57,8 +57,6 @@ class Hub:
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Limits that connections reach are logged once a minute.
         self.limits_logged = Rate(1 / 60, 1)
-        #: Rate limit of captions by POST, by token.
-        self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         #: Where final captions are stored.
         self.folder = Folder(settings.transcripts)
         unwritten = "Seconds for which captions wait to be written to the folder of transcripts"
@@ -67,27 +65,23 @@ class Hub:
         self.past = PastSessions(settings.transcript_seconds)
         self.rooms = Rooms(settings.rooms, _WAITING, self.past.in_room)
         #: By public name.
-        self._sessions: dict[str, LiveSession] = {}
+        self.sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
-        #: Streams of updates without a session of ours.
-        self.exchanges = Exchanges(self.admission, self._admit)
         #: Texts and chats.
         self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
         self.exports = asyncio.Semaphore(2)
         #: Other servers, and their sessions.
-        self.fanout = fanout_class(settings)(
-            settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name
-        )
+        self.fanout = fanout_class(settings)(self)
         #: Functions called about every second.
         self.swept = [self._look_at_engines, self.past.sweep, self.fanout.sweep]
-        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
+        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self.sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
 
     def _viewers(self) -> int:
-        return self.fanout.viewers + sum(each.broadcast.audience for each in self._sessions.values())
+        return self.fanout.viewers + sum(each.broadcast.audience for each in self.sessions.values())
 
     @cached_property
     def offer(self) -> Offer:
@@ -124,11 +118,13 @@ class Hub:
             Refused: there is no capacity, a later attempt to resume has come already, or the request asks for something
                 that is not allowed.
         """
-        while token and (known := self._sessions.get(public_name(token))):
+        while token and (known := self.sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
-            moved = await self._moved(known, last)
-            if self._sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
+            await known.opened.wait()
+            moved = last is not None and (last != self.name or known.unproven)
+            moved = moved or await self.fanout.moved(known)
+            if self.sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
                 continue
             # Connections are read at their own pace, so an older one's `start` may come after that of a newer one.
             if connection < known.connection:
@@ -138,9 +134,9 @@ class Hub:
                 self.metrics.resumed.inc()
                 return known, True
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it
-                self._forget(known)
+                self.forget(known)
             else:
-                self._superseded(known)
+                self.superseded(known)
         self._admit(address)
         again, token = token is not None, token or new_token()
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
@@ -148,6 +144,7 @@ class Hub:
             async with self.fanout.reserved(begin, public_name(token), owner):
                 session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
+                session.rate = Rate(self.settings.updates_per_second, self.settings.updates_per_second)
                 await self._begin(session)
             if room is not None:
                 room.begin(session)
@@ -155,37 +152,16 @@ class Hub:
         self.metrics.started.inc()
         return session, False
 
-    async def publish(self, room: str, wanted: protocol.Wanted, owner: str, address: str) -> Published:
-        """Start a session in a room and return an exchange through it.  Raises `Refused` as for `open`.
-
-        Clients of other protocols connect again without a name for their session.  So it replaces an earlier one of
-        such a client that has sent nothing for `deadlines.QUIET`.
-        """
-        found, now = self.rooms.find(room).session, time.monotonic()
-        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > deadlines.QUIET
-        begin = protocol.Begin(**dict(wanted), room=room, take_over=quiet)
-        session, _ = await self.open(begin, owner, address, by_post=True)
-        if (engine := session.engine) is None:
-            raise Refused("engine", STOPPED)
-        return Published(session, engine)
-
-    async def _moved(self, session: LiveSession, last: str | None) -> bool:
-        """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""
-        await session.opened.wait()
-        if last is not None and (last != self.name or session.unproven):
-            return True
-        return await self.fanout.moved(session)
-
     async def _begin(self, session: LiveSession) -> None:
-        if session.name in self._sessions:  # begun in another room while Redis was asked for this one
+        if session.name in self.sessions:  # begun in another room while Redis was asked for this one
             raise Refused("capacity", "the session has begun meanwhile: try again")
         # Registered immediately: other sessions are admitted while the engine is asked.
-        self._sessions[session.name] = session
+        self.sessions[session.name] = session
         try:
             session.spoken = await self.admission.spoken(session.begin)
             session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
         except BaseException:
-            self._forget(session, keep=False)  # a transcript from before stays
+            self.forget(session, keep=False)  # a transcript from before stays
             raise
         finally:
             session.opened.set()
@@ -193,12 +169,11 @@ class Hub:
 
     @property
     def _full(self) -> bool:
-        return len(self._sessions) + len(self.exchanges.kept) >= self.settings.sessions
+        return len(self.sessions) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """Return the number of sessions and exchanges of an address."""
-        holders: list[LiveSession | Exchange] = [*self._sessions.values(), *self.exchanges.kept]
-        return sum(each.address == address for each in holders)
+        """Return the number of sessions of an address."""
+        return sum(each.address == address for each in self.sessions.values())
 
     def _admit(self, address: str) -> None:
         settings = self.settings
@@ -213,16 +188,9 @@ class Hub:
             most = settings.sessions_per_address
             raise Refused("limit", f"all {most} sessions that one address may have are in use")
 
-    def find(self, name: str) -> LiveSession:
-        """Return the session with a public name.  Raises `Refused` if the session does not exist."""
-        found = self._sessions.get(name)
-        if found is None:
-            raise Refused("missing", "the session does not exist, or has expired")
-        return found
-
     def owned(self, token: str) -> LiveSession:
         """Return the session of a token.  Raises `Refused` if the session does not exist."""
-        found = self._sessions.get(public_name(token))
+        found = self.sessions.get(public_name(token))
         if found is None:
             raise Refused("missing", "no session has this token")
         return found
@@ -235,9 +203,11 @@ class Hub:
         Raises:
             Refused: it does not exist, or that is unknown.
         """
-        if name not in self._sessions and (found := await self.fanout.find(name)):
+        if name not in self.sessions and (elsewhere := await self.fanout.find(name)):
+            return elsewhere
+        if found := self.sessions.get(name) or self.past.find(name):
             return found
-        return self._sessions.get(name) or self.past.find(name) or self.find(name)
+        raise Refused("missing", "the session does not exist, or has expired")
 
     async def room_named(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
@@ -258,9 +228,10 @@ class Hub:
         if session.broadcast.audience >= most:
             raise Refused("limit", f"all {most} places for viewers of this session are taken (setting viewers)")
 
-    def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
-        if self._sessions.get(session.name) is session:  # else its owner has begun it again
-            del self._sessions[session.name]
+    def forget(self, session: LiveSession, *, keep: bool = True) -> None:
+        """Forget a session, which closes it; with ``keep``, its captions can be read for a while."""
+        if self.sessions.get(session.name) is session:  # else its owner has begun it again
+            del self.sessions[session.name]
         session.forget()
         self.fanout.forget(session)
         session.release()
@@ -268,26 +239,26 @@ class Hub:
         if keep:
             self.past.keep(session.name, session.begin, session.broadcast)
 
-    def _superseded(self, session: LiveSession) -> None:
+    def superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
         self.fanout.drop(session)
         session.broadcast.replaced("another server has taken over this session")
-        self._forget(session, keep=False)
+        self.forget(session, keep=False)
 
     def _forget_ended(self, address: str) -> None:
         """Make room for a new session by forgetting sessions that have ended."""
         full = self._full
-        for session in list(self._sessions.values()):
+        for session in list(self.sessions.values()):
             ours = full or session.address == address
             if ours and session.done and session.broadcast.owner is None:
-                self._forget(session)
+                self.forget(session)
                 return
 
     async def sweep(self) -> None:
         """Forget sessions that nobody has resumed, for as long as the server runs."""
         while True:
             await asyncio.sleep(deadlines.LOOK)
-            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
+            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self.sessions.values()]
             for look in [*self.swept, *looks]:
                 try:
                     look()
@@ -297,7 +268,7 @@ class Hub:
     def _look_at_engines(self) -> None:
         for engine in self.engines.look():
             log.error("the model does not answer")
-            for session in self._sessions.values():
+            for session in self.sessions.values():
                 if session.engine is engine:
                     session.broadcast.send_to_owner(protocol.Error(code="engine", message=LATE))
 
@@ -313,19 +284,19 @@ class Hub:
         if session.engine and session.broadcast.owner is None and time.monotonic() - session.touched > keep:
             session.leave()
             if session.done or session.stuck:
-                self._forget(session)
+                self.forget(session)
 
     async def drain(self) -> None:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
         self.admission.draining = True
-        for session in self._sessions.values():
+        for session in self.sessions.values():
             if session.audio:
                 session.audio.finish()
         until = time.monotonic() + self.settings.drain_seconds
-        while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
+        while time.monotonic() < until and not all(session.quiet for session in self.sessions.values()):
             await asyncio.sleep(0.02)
-        log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
-        for session in self._sessions.values():
+        log.info("drained; closing %d session%s", len(self.sessions), "" if len(self.sessions) == 1 else "s")
+        for session in self.sessions.values():
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         self.fanout.drain()

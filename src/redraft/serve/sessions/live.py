@@ -24,7 +24,7 @@ from redraft.engine.pending import Pending, Silence
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
-from redraft.serve.admission import Exchange
+from redraft.serve.access import Rate
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
@@ -53,21 +53,6 @@ MOST_OPEN = 64
 _NAMED = 8
 
 
-class Published(Exchange):
-    """An exchange through a session, whose viewers get the captions as well."""
-
-    def __init__(self, session: LiveSession, engine: Engine) -> None:
-        super().__init__(session.address)
-        self.session, self.engine, self.lanes = session, engine, dict(session.lanes)
-        session.exchange = self
-
-    def _submit(self, update: events.Update) -> None:
-        if self.session.ended:
-            raise Refused("replaced", f"another session has taken over room {self.session.begin.room!r}", "room")
-        self.session.check_room()
-        self.session.accept(update)
-
-
 @dataclass(slots=True, eq=False)
 class LiveSession:
     """A session on the server.
@@ -76,7 +61,7 @@ class LiveSession:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
         folder: where final captions that are not hidden are stored.
-        by_post: whether its captions come by POST or through an exchange, so that it never has a connection.
+        by_post: whether its captions come by POST or by another protocol, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
@@ -89,7 +74,8 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
-        exchange: who else receives the answers to its updates.
+        rate: limits what comes by POST.
+        heard: also called with each answer to its updates.
         unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
             all captions that the client restores may have arrived.
     """
@@ -113,7 +99,8 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
-    exchange: Exchange | None = None
+    rate: Rate = field(init=False)
+    heard: Callable[[Answer], object] | None = None
     unproven: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
@@ -190,7 +177,11 @@ class LiveSession:
         except InputError as error:
             raise Refused("stale", str(error)) from None
         self.pending.add(update, missing)
-        self._note(update)
+        self._open.pop(update.utterance, None)
+        if not update.final:
+            self._open[update.utterance] = update
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.utterance(update.utterance)
@@ -217,14 +208,6 @@ class LiveSession:
     ) -> None:
         if self.engine:
             self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
-
-    def _note(self, update: events.Update) -> None:
-        """Remember an utterance until its end."""
-        self._open.pop(update.utterance, None)
-        if not update.final:
-            self._open[update.utterance] = update
-            if len(self._open) > MOST_OPEN:
-                self._open.pop(next(iter(self._open)))
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
         """Show the rest of the translations of an unfinished utterance."""
@@ -395,12 +378,12 @@ class LiveSession:
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
         self.pending.answered(answer)
-        if self.exchange:
-            self.exchange.answered(answer)
+        if self.heard:
+            self.heard(answer)
         if not answer.events:  # everything was shown
             self._finish()
             return
-        update = answer.update
+        update, lag_ms = answer.update, round(answer.lag * 1000, 1)
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
         # Captions and failures may also be of the utterance before, with the rest of its translation.
         ends = update.final and all(caption.utterance != update.utterance for caption in captions)
@@ -408,20 +391,16 @@ class LiveSession:
             if isinstance(event, events.Failure):
                 self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
         for caption in captions:
-            self._publish_caption(caption, answer.lag)
+            if key_of(caption) in self.transcript:  # restored: the client already has it
+                continue
+            if caption.final:
+                self.broadcast.final(caption, lag_ms)
+                self.kept += _size(caption)
+            else:
+                self.broadcast.partial(caption, lag_ms)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
         self.send_stats()
         self._finish()
-
-    def _publish_caption(self, caption: events.Caption, lag: float) -> None:
-        key, lag_ms = key_of(caption), round(lag * 1000, 1)
-        if key in self.transcript:  # restored: the client already has it
-            return
-        if not caption.final:
-            self.broadcast.partial(caption, lag_ms)
-            return
-        self.broadcast.final(caption, lag_ms)
-        self.kept += _size(caption)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target
@@ -438,14 +417,11 @@ class LiveSession:
         else:  # to viewers it says nothing, and its caption may be hidden or held back
             self.broadcast.send_to_owner(error)
 
-    def send_stats(self) -> None:
-        """Send statistics if they are due."""
-        if self._counts.due():
-            self._publish_stats()
-
-    def _publish_stats(self) -> None:
-        able = self.engine.scheduler.able() if self.engine else ""
-        self.broadcast.send(self._counts.message(self.lanes, able).frame, "stats")
+    def send_stats(self, *, last: bool = False) -> None:
+        """Send statistics if they are due, or the last ones."""
+        if last or self._counts.due():
+            able = self.engine.scheduler.able() if self.engine else ""
+            self.broadcast.send(self._counts.message(self.lanes, able).frame, "stats")
 
     @property
     def done(self) -> bool:
@@ -470,7 +446,7 @@ class LiveSession:
         if self.done and not self.transcript.closed:
             self.transcript.close()
             self.release()
-            self._publish_stats()
+            self.send_stats(last=True)
             self.check_file()
             self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
@@ -536,7 +512,7 @@ def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol
     """Return those of many decisions that count: the newest on each subject, since executing one may take a while."""
     found: dict[tuple[str, ...], protocol.Control] = {}
     for each in decisions:
-        subject = (each.type, *(getattr(each, name, None) or "" for name in ("utterance", "language", "speaker")))
+        subject = protocol.subject_of(each)
         known = found.get(subject)
         if known is None or each.decision is None or each.decision >= (known.decision or 0):
             found.pop(subject, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 
 from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
@@ -50,8 +50,10 @@ class Outbox:
         """Whether its reader wants messages about a language; everybody wants those about none in particular."""
         return language is None or not self.languages or canonical_tag(language) in self.languages
 
-    def put(self, message: Frame, key: Hashable | None = None, *, counts: bool = True) -> None:
-        """Queue a message.  It replaces a queued message with the same ``key``.
+    def put(self, message: Frame | Iterator[Frame], key: Hashable | None = None, *, counts: bool = True) -> None:
+        """Queue a message, or messages each of which is made when it is sent: a history must not hold up others.
+
+        It replaces a queued message with the same ``key``.
 
         The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
         to a slow reader.
@@ -60,29 +62,17 @@ class Outbox:
             counts: whether it counts towards ``most``.
         """
         self._most += not counts
-        self._put(message, object() if key is None else key)
-
-    def _put(self, message: Frame | Iterator[Frame], key: Hashable) -> None:
+        if isinstance(message, History):
+            self.history = message
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
-        self._waiting[key] = message
+        self._waiting[object() if key is None else key] = message
         if len(self._waiting) > self._most:
             self.slow = True
             self._waiting.clear()
         if 2 * len(self._waiting) > self._most:
             self._space.clear()
         self._news.set()
-
-    def fill(self, messages: Iterable[Frame]) -> None:
-        """Queue many messages at once; they do not count towards ``most``."""
-        for message in messages:
-            self.put(message, counts=False)
-
-    def recount(self, messages: Iterator[Frame]) -> None:
-        """Queue messages each of which is made when it is sent, such as a history: many must not hold up others."""
-        self.history = messages if isinstance(messages, History) else None
-        self._most += 1
-        self._put(messages, object())
 
     def drop(self, key: Hashable) -> None:
         """Drop a queued message that is out of date."""

@@ -60,43 +60,28 @@ class Posts:
             number: greater than earlier ones, unless the caption is repeated, late, or of a sender that begins again.
             final: false while its text still grows.
         """
-        late = self._is_late(number)
+        late = number < self.newest and number not in self._known and number > min(self._known)
+        found: list[Update] = []
         if not late and number <= self.newest:
-            if self._is_known(number, body):
+            text, when = self._known.get(number, (None, 0.0))
+            if text == body and self._clock() - when <= _REPEATED:
                 return []
-            return self._begin_again() + self.updates(number, body, final=final, speaker=speaker)
+            if self._growing is not None:  # the sender has begun again, so this one will not grow any more
+                found.append(finished(self._growing))
+            self._growing, self.newest = None, -1
+            self._known.clear()
         self._known[number] = body, self._clock()
         if len(self._known) > _MOST:
             self._known.pop(next(iter(self._known)))
-        if late:
-            return [self._update(text, speaker) for text in texts_of(body)] if final else []
-        self.newest = number
         texts = texts_of(body)
-        return [
-            self._continued(text, speaker, final=final or left > 0)
-            for left, text in zip(reversed(range(len(texts))), texts, strict=True)
-        ]
-
-    def _is_late(self, number: int) -> bool:
-        """Whether captions with lower and with higher numbers came before, but none with this one."""
-        return number < self.newest and number not in self._known and number > min(self._known)
-
-    def _is_known(self, number: int, body: str) -> bool:
-        text, when = self._known.get(number, (None, 0.0))
-        return text == body and self._clock() - when <= _REPEATED
-
-    def _begin_again(self) -> list[Update]:
-        """Forget all numbers; return the end of a caption that will not grow any more."""
-        growing, self._growing = self._growing, None
-        self.newest = -1
-        self._known.clear()
-        return [] if growing is None else [finished(growing)]
-
-    def _continued(self, text: str, speaker: str | None, *, final: bool) -> Update:
-        name = self._growing.utterance if self._growing else None
-        update = self._update(text, speaker, final=final, name=name)
-        self._growing = None if final else update
-        return update
+        if late:
+            return [self._update(text, speaker) for text in texts] if final else []
+        self.newest = number
+        for left, text in zip(reversed(range(len(texts))), texts, strict=True):
+            name = self._growing.utterance if self._growing else None
+            found.append(self._update(text, speaker, final=final or left > 0, name=name))
+            self._growing = None if found[-1].final else found[-1]
+        return found
 
     def _update(self, text: str, speaker: str | None, *, final: bool = True, name: str | None = None) -> Update:
         name = f"post-{next(self._names)}" if name is None else name

@@ -120,14 +120,13 @@ class Transcript:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         return (cell.caption for _, cell in self.cells if not cell.hidden and cell.caption)
 
-    def partial(self, caption: Caption, lag_ms: float, most: int) -> Cell:
+    def partial(self, caption: Caption, lag_ms: float, most: int) -> None:
         """Record a partial caption; of all, the newest ``most`` are kept."""
         key = key_of(caption)
         cell = self.partials[key] = self.cell(key)
         cell.partial, cell.lag_ms, cell.made = caption, lag_ms, time.time()
         if len(self.partials) > most:
             self.partials.pop(next(iter(self.partials))).partial = None
-        return cell
 
     def end(self, key: Key, caption: Caption | protocol.Error, corrected: int = 0, *, held: bool) -> Cell:
         """Record the end of an utterance in a language; the first one counts, and a caption more than an error.

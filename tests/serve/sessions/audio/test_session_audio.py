@@ -309,13 +309,16 @@ def test_too_many_later_streams(server: Running) -> None:
         socket.until("done")
 
 
-def test_refused_second_stream() -> None:
-    with hearing() as server, speaking(server) as socket:
-        until_listening(socket, True)
-        server.hub.recognisers.settings = server.hub.settings.model_copy(update={"listeners": 0})
-        socket.say("audio_end")
-        socket.say("audio", stream="2")
-        assert until_error(socket)[-1]["code"] == "capacity"
+def test_second_stream_has_the_place_of_the_first() -> None:
+    with hearing(listeners=1) as server, speaking(server) as first, server.socket() as second:
+        until_listening(first, True)
+        second.start("de")
+        first.say("audio_end")
+        first.say("audio", stream="2")
+        until_listening(first, False)
+        assert until_listening(first, True)[-1]["stream"] == "2"
+        second.say("audio", stream="1")
+        assert until_error(second)[-1]["code"] == "capacity"
         assert 'redraft_refusals_total{code="capacity"} 1.0' in server.ask("/metrics").text
 
 

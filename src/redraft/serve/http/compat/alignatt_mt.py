@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -27,7 +28,7 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft import deadlines
-from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update, is_seconds
+from redraft.captions.events import LONGEST_TEXT, Caption, Event, Failure, Update, is_seconds
 from redraft.captions.formats.read import cleaned
 from redraft.captions.newest import Newest
 from redraft.captions.stabilise import whole_characters
@@ -35,15 +36,16 @@ from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
 from redraft.captions.words import WORD, has_words, joined
 from redraft.decoding.methods.ssbd import KEEPS_ALL
-from redraft.engine.lanes import Lane
-from redraft.protocol import Wanted
+from redraft.engine.engine import Stopped
+from redraft.engine.lanes import Answer
+from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
-from redraft.serve.admission import Exchange
+from redraft.serve.admission import STOPPED, refused_option
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
-from redraft.serve.sessions.live import Published
+from redraft.serve.sessions.live import LiveSession
 
 VERSION = 1
 #: Number of committed words after which an utterance is ended, for clients that never do.
@@ -140,37 +142,37 @@ def _with_piece(text: str, piece: str) -> str:
     return text + piece if text[-1:].isalnum() and _GOES_ON.match(piece) else joined(text, piece)
 
 
-class Mailbox:
-    """Updates that wait."""
+class Mailbox(asyncio.Queue[MtUpdate]):
+    """Updates that wait, of each utterance the newest."""
 
-    def __init__(self) -> None:
-        self._waiting = Newest[MtUpdate]()
-        self._changed = asyncio.Condition()
+    def _init(self, maxsize: int) -> None:
+        self._queue = Newest[MtUpdate]()
 
-    async def put(self, update: MtUpdate) -> None:
-        """Let an update wait; blocks while too many do."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING)
-            self._waiting.put(update, update.utterance_id, final=update.is_final)
-            self._changed.notify_all()
+    def _put(self, item: MtUpdate) -> None:
+        self._queue.put(item, item.utterance_id, final=item.is_final)
 
-    async def get(self) -> MtUpdate:
-        """Return the next update."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: bool(self._waiting))
-            self._changed.notify_all()
-            return self._waiting.take()
+    def _get(self) -> MtUpdate:
+        return self._queue.take()
 
 
 class Conversation:
-    """One connection's translation.
+    """One connection's translation, through a session with one language.
 
     Args:
         prefix: what the reader saw of the open utterance on an earlier connection.
+
+    Raises:
+        Refused: the session is over.
     """
 
-    def __init__(self, hub: Hub, exchange: Exchange, prefix: str) -> None:
-        self._hub, self._exchange = hub, exchange
+    def __init__(self, hub: Hub, session: LiveSession, prefix: str) -> None:
+        if (engine := session.engine) is None:
+            raise Refused("engine", STOPPED)
+        self._hub, self._session, self._engine, (self._lane,) = hub, session, engine, session.lanes.values()
+        session.heard = self._heard
+        #: Utterance and seq of the update that was sent last, and its captions and failures.
+        self._sent = "", 0
+        self._answer: asyncio.Future[list[Event]]
         #: What was committed of the open utterance, and what was shown of its texts that are not committed.
         self._committed = prefix
         self._waiting: list[tuple[str, str]] = []
@@ -182,11 +184,6 @@ class Conversation:
         #: Whether the open utterance has had words.
         self._begun = False
 
-    @property
-    def _lane(self) -> Lane:
-        (lane,) = self._exchange.lanes.values()
-        return lane
-
     def remember(self, history: Sequence[tuple[str, str]]) -> None:
         """Add sentences of an earlier connection to the context of prompts."""
         lane, pairs = self._lane, [(cleaned(source), cleaned(translation)) for source, translation in history]
@@ -195,7 +192,7 @@ class Conversation:
             for pair in pairs:
                 lane.remember(*pair)
 
-        self._exchange.engine.post(work)
+        self._engine.post(work)
 
     def _keep(self) -> None:
         """Have the next output begin with what was committed, and with nothing else that was shown."""
@@ -206,7 +203,31 @@ class Conversation:
             if text or (state.update and state.update.utterance == name):
                 lane.state = kept(state, text, lane.translation, name)
 
-        self._exchange.engine.post(work)
+        self._engine.post(work)
+
+    def _heard(self, answer: Answer) -> None:
+        sent = (answer.update.utterance, answer.update.seq) == self._sent and not answer.rest
+        if sent and not self._answer.done():
+            self._answer.set_result(answer.events)
+
+    async def _ask(self, update: Update) -> list[Event]:
+        """Return captions and failures of an update.  Raises `Refused` if it is not accepted or not answered."""
+        if self._session.ended:
+            room = self._session.begin.room
+            raise Refused("replaced", f"another session has taken over room {room!r}", "room")
+        self._sent, self._answer = (update.utterance, update.seq), asyncio.get_running_loop().create_future()
+        self._engine.asked.add(self._answer)
+        try:
+            self._session.check_room()
+            self._session.accept(update)
+            async with asyncio.timeout(deadlines.TRANSLATION):
+                return await self._answer
+        except TimeoutError:
+            raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
+        except Stopped as error:
+            raise refused_option(error) from None
+        finally:
+            self._engine.asked.discard(self._answer)
 
     async def answer(self, update: MtUpdate) -> dict[str, Any]:
         """Return the answer to an update.  Raises `Refused` if it cannot be translated."""
@@ -214,8 +235,7 @@ class Conversation:
             raise Refused("stale", f"utterance {update.utterance_id} has ended: utterance_id must be greater")
         if self._open is not None and update.utterance_id != self._open:  # it ends without a final update
             self._next()
-            if isinstance(self._exchange, Published):
-                self._exchange.session.end_open()
+            self._session.end_open()
         self._open = update.utterance_id
         forced = not update.is_final and len(update.words) > MOST_WORDS
         final, committed = update.is_final or forced, update.committed
@@ -228,7 +248,7 @@ class Conversation:
         self._keep()
         # A pause may end a sentence before its full stop, which comes as the next one: its translation has its own.
         self._begun = self._begun or has_words(text)
-        (events,) = (await self._exchange.ask(sent)).values() if self._begun else ([],)
+        events = await self._ask(sent) if self._begun else []
         captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
         if not captions and not final and self._begun:
             raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))
@@ -317,55 +337,55 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
     init = Init.checked(await first_message(_next_message(websocket, hub), "init"))
     room, address = websocket.query_params.get("room"), address_of(websocket)
 
-    async def opened(wanted: Wanted) -> Exchange:
-        if room is None:
-            return await hub.exchanges.keep(wanted, address)
-        return await hub.publish(room, wanted, owner, address)
-
-    exchange = await _opened(hub, init, opened)
+    begin = _begin(hub, init, room)
     try:
-        conversation, mailbox = Conversation(hub, exchange, init.accepted_target_prefix.strip()), Mailbox()
+        session, _ = await hub.open(begin, owner, address, by_post=True)
+    except Refused as refused:
+        if refused.field != "context":
+            raise
+        begin = begin.model_copy(update={"options": {**begin.options, "context": 0}})
+        session, _ = await hub.open(begin, owner, address, by_post=True)
+    try:
+        conversation, mailbox = Conversation(hub, session, init.accepted_target_prefix.strip()), Mailbox(_MOST_WAITING)
         conversation.remember(init.history)
-        await _send(websocket, _started(hub, init))
+        started = {
+            "type": "init_ok",
+            "protocol_version": VERSION,
+            "direction": _direction(init.source_lang, init.target_lang),
+            "preset": init.preset or "redraft",
+            "model": hub.offer.model,
+        }
+        await _send(websocket, started)
         reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
         await until_one_ends(reading, working, expected=(TimeoutError,))  # idle, or does not read
     finally:
-        if isinstance(exchange, Published):
-            exchange.session.end()
+        if room is None:  # nobody can see it
+            hub.forget(session, keep=False)
         else:
-            hub.exchanges.close(exchange)
+            session.end()
 
 
-def _started(hub: Hub, init: Init) -> dict[str, Any]:
-    return {
-        "type": "init_ok",
-        "protocol_version": VERSION,
-        "direction": _direction(init.source_lang, init.target_lang),
-        "preset": init.preset or "redraft",
-        "model": hub.offer.model,
-    }
+def _begin(hub: Hub, init: Init, room: str | None) -> Begin:
+    """Return the session to begin, with earlier sentences in the prompt if these were asked for.
 
-
-async def _opened(hub: Hub, init: Init, opened: Callable[[Wanted], Awaitable[Exchange]]) -> Exchange:
-    """Open an exchange by a function; with earlier sentences in the prompt if these were asked for and can be used."""
+    Clients connect again without a name for their session.  So it replaces an earlier one of such a client that has
+    sent nothing for `deadlines.QUIET`.
+    """
     context = init.overrides.get("max_history_utterances")
-    context = context if isinstance(context, int) and 0 < context <= _MOST_CONTEXT else 0
     method = next(iter(hub.service.methods.values()))
-    wanted = Wanted(
+    before = hub.rooms.find(room).session if room is not None else None
+    quiet = isinstance(before, LiveSession) and before.heard and time.monotonic() - before.touched > deadlines.QUIET
+    return Begin(
         targets=(language_of(init.target_lang, "target_lang").tag,),
         source_language=language_of(init.source_lang, "source_lang").tag,
         options={
             **({method.bias.name: KEEPS_ALL} if method.bias else {}),
             "agree": max(_AGREE, method.display.agree),
-            "context": context,
+            "context": context if isinstance(context, int) and 0 < context <= _MOST_CONTEXT else 0,
         },
+        room=room,
+        take_over=bool(quiet),
     )
-    try:
-        return await opened(wanted)
-    except Refused as refused:
-        if not context or refused.field != "context":
-            raise
-        return await opened(wanted.model_copy(update={"options": {**wanted.options, "context": 0}}))
 
 
 async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:

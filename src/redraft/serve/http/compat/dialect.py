@@ -23,7 +23,6 @@ from redraft.serve.http.endpoints import (
     address_of,
     answering,
     read_bytes,
-    retry_after,
     while_connected,
 )
 from redraft.serve.requests import Translated
@@ -126,7 +125,7 @@ def refusing(field: str) -> Callable[[Refused, int], Response]:
 
     def refuse(refused: Refused, status: int) -> Response:
         status = 403 if refused.code == "key" else status
-        return JSONResponse({field: refused.sentence}, status, retry_after(refused))
+        return JSONResponse({field: refused.sentence}, status, refused.headers)
 
     return refuse
 

@@ -29,7 +29,7 @@ from redraft.engine.once import Task
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated
-from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, retry_after, while_connected
+from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, while_connected
 from redraft.serve.sessions.hub import Hub
 
 #: Error code -> OpenAI's error type.
@@ -223,16 +223,14 @@ def openai(hub: Hub) -> list[BaseRoute]:
             return await _streamed(wanted, partial(model.answer, request, wanted, turns))
         found = await model.answer(request, wanted, turns)
         message = {"role": "assistant", "content": found.text, "refusal": None}
-        answer = {**_head("chat.completion", wanted.model), "choices": [_choice(found, message=message)]}
-        return JSONResponse({**answer, "usage": _usage(found)})
+        return _whole("chat.completion", wanted.model, found, message=message)
 
     async def complete(request: Request) -> Response:
         """Continue `prompt` as it is with a chat model; translate it with a model that only translates."""
         hub.admission.owner(bearer(request))
         wanted = CompletionRequest.read(await fields(request))
         found = await model.complete(request, wanted)
-        answer = {**_head("text_completion", wanted.model), "choices": [_choice(found, text=found.text)]}
-        return JSONResponse({**answer, "usage": _usage(found)})
+        return _whole("text_completion", wanted.model, found, text=found.text)
 
     async def respond(request: Request) -> Response:
         """As a chat, with `instructions` and `input` as its messages."""
@@ -264,7 +262,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
 
 def refuse(refused: Refused, status: int) -> Response:
     """Return an error in OpenAI's format."""
-    return JSONResponse(_error(refused), status, retry_after(refused))
+    return JSONResponse(_error(refused), status, refused.headers)
 
 
 def _error(refused: Refused) -> dict[str, Any]:
@@ -286,6 +284,10 @@ def _choice(found: Answered | None, **content: Any) -> dict[str, Any]:
     """Return a choice; with an answer, its finish reason is set."""
     reason = None if found is None else "length" if found.cut else "stop"
     return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
+
+
+def _whole(kind: str, model: str, found: Answered, **content: Any) -> Response:
+    return JSONResponse({**_head(kind, model), "choices": [_choice(found, **content)], "usage": _usage(found)})
 
 
 def _usage(found: Answered) -> dict[str, int]:

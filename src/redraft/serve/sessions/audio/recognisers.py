@@ -43,7 +43,7 @@ class Recognisers:
     @property
     def taken(self) -> int:
         """Number of places in use: one for each task of `run`."""
-        return len(self._tasks)
+        return sum(not task.done() for task in self._tasks)
 
     def open(self, language: str) -> RecogniserProcess:
         """Return a recogniser, to be started in a task of `run`."""
@@ -62,8 +62,8 @@ class Recognisers:
                 sentence = sentence.replace(f"{private}/ ", f"{word} ").replace(private, word)
         return sentence
 
-    def run(self, work: Coroutine[Any, Any, None], over: Callable[[], object]) -> asyncio.Task[None]:
-        """Start a task that takes a place; ``over`` is called once it has ended for any reason and has left it.
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that takes a place until it ends.
 
         Raises:
             Refused: all places are taken.
@@ -78,7 +78,6 @@ class Recognisers:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: over())
         return task
 
     async def close(self) -> None:

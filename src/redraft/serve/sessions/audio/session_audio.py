@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
 from time import monotonic
 
 from redraft import deadlines, protocol
@@ -73,10 +73,12 @@ class SessionAudio:
     ) -> None:
         self._name, self._begin, self._recognisers = name, begin, recognisers
         self._accept, self._send, self._room = accept, send, room
-        #: The stream at the recogniser, or the last one that was.
+        #: The stream at the recogniser, and the last one that was.
+        self._current: AudioStream | None = None
         self._stream: AudioStream | None = None
         #: Name the recogniser's utterances, and cut its text.
         self._names, self._sentences = Names(), SentenceCutter()
+        #: Recognises one stream after the other.
         self._task: asyncio.Task[None] | None = None
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
@@ -91,17 +93,12 @@ class SessionAudio:
     @property
     def running(self) -> bool:
         """Whether a recogniser is running."""
-        return self._task is not None
+        return self._current is not None
 
     @property
     def hangs(self) -> bool:
         """Whether the recogniser has made no progress for a while, although it has something to do."""
         return self._current is not None and self._current.process.silent > deadlines.RECOGNISER_SILENT
-
-    @property
-    def _current(self) -> AudioStream | None:
-        """The stream at the recogniser."""
-        return self._stream if self.running else None
 
     @property
     def _latest(self) -> AudioStream | None:
@@ -112,7 +109,7 @@ class SessionAudio:
 
     def begin(self, wanted: protocol.Audio) -> None:
         """Start or resume a stream, which ends any other.  Raises `Refused` if no recogniser is free."""
-        with self._heard(wanted):
+        try:
             if not self._recognisers.offered:
                 raise Refused("audio", NO_RECOGNISER)
             self._touched, self._first = monotonic(), True
@@ -120,20 +117,16 @@ class SessionAudio:
             if current is not None and current.name != wanted.stream:
                 self._end(current)  # its `audio_end` was lost with a connection
             if current is None:
-                self._open(AudioStream(wanted, self._recognisers.open(spoken)))
+                stream = AudioStream(wanted, self._recognisers.open(spoken))
+                self._task = self._recognisers.run(self._run(stream))
+                self._start(stream)
             elif current.ended:
                 self._wait(AudioStream(wanted, self._recognisers.open(spoken)))
             else:
                 if (lost := wanted.samples - current.received) > 0:
                     self._skip(current, lost)
                 self._begun(current, wanted, lost)
-
-    @contextmanager
-    def _heard(self, wanted: protocol.Audio) -> Iterator[None]:
-        """Tell the client to wait for nothing more if its stream is refused in the block."""
-        try:
-            yield
-        except Refused:
+        except Refused:  # the client need not wait for anything more
             self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
             raise
 
@@ -225,10 +218,9 @@ class SessionAudio:
 
     # From the recogniser
 
-    def _open(self, stream: AudioStream) -> None:
-        """Start the recogniser of a stream.  Raises `Refused` if all places are taken."""
-        self._task = self._recognisers.run(self._run(stream), lambda: self._over(stream))
-        before, self._stream = self._stream, stream
+    def _start(self, stream: AudioStream) -> None:
+        """Start with a stream, which may continue the one before."""
+        before, self._stream, self._current = self._stream, stream, stream
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
         self._names, self._sentences = Names(), SentenceCutter(whole=not cut)
         lost = stream.follow(before) if before and before.name == stream.name else 0
@@ -238,15 +230,24 @@ class SessionAudio:
         self._begun(stream, stream.wanted, lost)
 
     async def _run(self, stream: AudioStream) -> None:
-        try:
-            async with aclosing(stream.process.progress()) as messages:  # kills the process
-                async for progress in messages:
-                    await self._room()
-                    if not stream.process.killed:
-                        self._progressed(progress, stream)
-        except Exception:
-            log.exception("a recogniser failed")
-            self._send(_error("audio", FAILED))
+        """Recognise a stream, and then those that wait for it to end."""
+        while True:
+            try:
+                async with aclosing(stream.process.progress()) as messages:  # kills the process
+                    async for progress in messages:
+                        await self._room()
+                        if not stream.process.killed:
+                            self._progressed(progress, stream)
+            except Exception:
+                log.exception("a recogniser failed")
+                self._send(_error("audio", FAILED))
+            finally:
+                self._over(stream)
+            if self._closed or not self._waiting:
+                break
+            self._start(stream := self._waiting.popleft())
+        if self._then is not None and not self._closed:
+            self._then()
 
     def _progressed(self, progress: Progress, stream: AudioStream) -> None:
         self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
@@ -285,7 +286,7 @@ class SessionAudio:
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        self._task = None
+        self._current = None
         if not stream.ended:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         if self._closed:
@@ -297,17 +298,6 @@ class SessionAudio:
                 self._accept(left, None)
                 self._send(stream.remember(left, self._last.samples))
         self._send_position()
-        while self._waiting and not self.running:
-            following = self._waiting.popleft()
-            try:
-                with self._heard(following.wanted):
-                    self._open(following)
-            except Refused as refused:
-                self._recognisers.metrics.count_refusal(refused.code)
-                self._send(_error(refused.code, refused.sentence))
-        if self._then is not None and not self.running:
-            then, self._then = self._then, None
-            then()
 
     # To the client
 

@@ -5,7 +5,7 @@ Positions are numbers of samples since the stream's beginning, also of those tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 
 from redraft import protocol
@@ -127,18 +127,8 @@ class AudioStream:
 
     def remember(self, update: Update, recognised: int) -> protocol.Recognised:
         """Return the message for an update, and keep it in case the client misses it."""
-        message = protocol.Recognised(
-            stream=self.name,
-            recognised=self.position(recognised),
-            utterance=update.utterance,
-            seq=update.seq,
-            text=update.text,
-            final=update.final,
-            time=update.time,
-            start=update.start,
-            speaker=update.speaker,
-            language=update.language,
-        )
+        about = asdict(update)  # of which the message has some
+        message = protocol.Recognised(stream=self.name, recognised=self.position(recognised), **about)
         self.newest[int(update.utterance.rpartition(".")[2])] = message
         if len(self.newest) > _KEPT:
             self.newest.pop(next(iter(self.newest)))
@@ -150,8 +140,7 @@ class AudioStream:
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None
-        about = last.speaker, None, False, last.language, last.start
-        return Update(last.utterance, last.seq, last.text, False, last.time, *about)
+        return Update(**last.model_dump(exclude={"type", "stream", "recognised"}))
 
 
 def _words(text: str) -> str:

@@ -1,6 +1,6 @@
 """The server on Ray Serve: replicas on the nodes of a cluster, which may change while sessions continue.
 
-    serve run redraft.serve.ray_app:app model=demo
+    serve run redraft_fanout.ray_app:app model=demo
 
 Ray's proxies accept the connections and assign each to a replica.  Ray may start, stop and replace replicas at any
 time, and any of them may crash: clients reconnect to another one, and restore what it lacks.
