@@ -12,7 +12,7 @@ import numpy as np
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.lines import NO_BREAKS, LineBreaks
+from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import ROOT, Rows, Score, top_k

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from redraft.captions import markup, sentence
+from redraft.captions import answer, sentence
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
@@ -191,7 +191,7 @@ CLIENT: dict[str, Callable[[str], object]] = {
 }
 
 
-PATTERNS = [each for of in (sentence, markup) for each in vars(of).values() if isinstance(each, re.Pattern)]
+PATTERNS = [each for of in (sentence, answer) for each in vars(of).values() if isinstance(each, re.Pattern)]
 
 
 def seconds(stage: Callable[[Any], object], given: Any) -> float:

@@ -14,8 +14,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score, top_k
 from redraft.engine.chat import chat_of
-from redraft.engine.once import Task
-from redraft.engine.work import Ids
+from redraft.engine.lanes import Ids, Task
 from redraft.errors import MissingExtra
 from redraft.translator import vocabulary_of
 from redraft_bench.scripts.real_models import example_prompt, gemma, smollm2

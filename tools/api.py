@@ -16,11 +16,9 @@ from redraft import __version__, protocol
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.protocol.bodies import Offer, Sentences, Text, Translate, Translations
-from redraft.protocol.codes import CODES
-from redraft.protocol.fields import tag_of
+from redraft.protocol.codes import CODES, tag_of
 from redraft.serve.http import endpoints
-from redraft.serve.http.api import OPERATIONS
-from redraft.serve.http.endpoints import Endpoint
+from redraft.serve.http.endpoints import OPERATIONS, Endpoint
 from redraft.serve.http.pages import document
 
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}

@@ -27,19 +27,18 @@ from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOpt
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
-from redraft.cli.shared.forms import OTHERS, other_format
 from redraft.cli.shared.options import INPUTS, SERVER_INPUT
+from redraft.cli.shared.stream import OTHERS, other_format
 from redraft.decoding.method import COMMON, Choice, Method, Option
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.methods.redraft import AGREEMENT
-from redraft.protocol.codes import CODES, Refused
-from redraft.protocol.fields import tag_of
-from redraft.serve.http.api import OPERATIONS
+from redraft.protocol.codes import CODES, Refused, tag_of
 from redraft.serve.http.compat import BUILT_IN
 from redraft.serve.http.compat.deepl import DeepLRequest
 from redraft.serve.http.compat.dialect import Body
 from redraft.serve.http.compat.libretranslate import LibreTranslateRequest
 from redraft.serve.http.compat.openai import ONLY_TRANSLATES, ChatRequest, CompletionRequest, ResponseRequest
+from redraft.serve.http.endpoints import OPERATIONS
 from redraft.serve.http.pages import API
 from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.settings import ServeSettings

@@ -22,7 +22,7 @@ LAYERS = (
     "serve/http",
     "serve/sessions",
     "__init__ async_translator signature",
-    "serve/access serve/admission serve/metrics serve/requests serve/service serve/settings",
+    "serve/access serve/metrics serve/requests serve/service serve/settings",
     "client",
     "protocol",
     "translator generator",
@@ -32,7 +32,7 @@ LAYERS = (
     "models",
     "captions",
     "decoding",
-    "backoff cores deadlines errors folders interrupt proxies tasks",
+    "cores deadlines errors folders interrupt proxies tasks",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 
@@ -43,15 +43,10 @@ CORE = (
     "interrupt",
     "captions/align",
     "captions/answer",
-    "captions/capitals",
     "captions/events",
     "captions/ending",
     "captions/finals",
     "captions/state",
-    "captions/unchanged",
-    "captions/markup",
-    "captions/thoughts",
-    "captions/metadata",
     "captions/sentence",
     "captions/settings",
     "captions/stabilise",

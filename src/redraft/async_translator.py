@@ -22,8 +22,7 @@ from types import MappingProxyType
 from typing import TypedDict, TypeVar, Unpack
 
 from redraft import deadlines
-from redraft.backends.costs import LearnedCosts
-from redraft.backends.pace import pace
+from redraft.backends.costs import LearnedCosts, pace
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.style import Style
 from redraft.decoding.method import Method, Value

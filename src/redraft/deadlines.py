@@ -1,4 +1,10 @@
-"""How long anything waits, in seconds: every wait has a deadline, and all of them are here."""
+"""How long anything waits, in seconds, and the delays between attempts: every wait has a deadline, and all are here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 # Connections
 
@@ -82,3 +88,25 @@ LOGS = 0.3
 TOGETHER = 0.1
 #: What ends a process may take so long after the drain, and after a second signal.
 AFTER_DRAIN, AT_ONCE = 10.0, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays between attempts to reconnect, in seconds; they double each time, with random variation.
+
+    Attributes:
+        patience: give up after this long without a connection.
+    """
+
+    first: float = 0.2
+    longest: float = 10.0
+    patience: float = 300.0
+
+    def waits(self) -> Iterator[float]:
+        """Yield the delays until patience runs out; random variation keeps clients from reconnecting simultaneously."""
+        wait, total = self.first, 0.0
+        while total < self.patience:
+            varied = wait * random.uniform(0.5, 1.0)
+            yield varied
+            total += varied
+            wait = min(2 * wait, self.longest)

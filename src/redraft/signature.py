@@ -13,7 +13,7 @@ from typing import TextIO
 
 from redraft import __version__
 from redraft.backends.machine import processor
-from redraft.models.gguf_files import parts
+from redraft.models.disk import parts
 
 
 @cache

@@ -19,11 +19,10 @@ from weakref import WeakKeyDictionary
 
 from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.backends.options import NOTHING
-from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
+from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
@@ -33,7 +32,7 @@ from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
-from redraft.decoding.lines import LineBreaks
+from redraft.decoding.ends import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.search import MOST

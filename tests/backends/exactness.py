@@ -21,7 +21,7 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.decoding.backend import Capability
-from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
 

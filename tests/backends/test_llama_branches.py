@@ -10,7 +10,7 @@ import pytest
 
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters import Tree
 from redraft.decoding.drive import run
 from redraft.decoding.methods.beam import Beam
 from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, top_k

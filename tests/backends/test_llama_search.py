@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends.llama_search import LlamaSearch
-from redraft.backends.llama_slot import LlamaSlot
+from redraft.backends.llama_slot import LlamaSearch, LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.backend import Capability
-from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare, top_k

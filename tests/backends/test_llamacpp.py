@@ -21,10 +21,10 @@ from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution

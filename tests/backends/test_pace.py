@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.backends.pace import UPDATES_A_SECOND, busy_share, languages_in_time, pace, update_seconds
+from redraft.backends.costs import UPDATES_A_SECOND, busy_share, languages_in_time, pace, update_seconds
 from redraft.decoding.cost import CostCurve
 
 #: A model of 1.5 billion parameters on one core, and a small one.

@@ -13,7 +13,7 @@ from redraft.captions.state import State
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.lines import NO_BREAKS, LineBreaks
+from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Asking, Prompt, Score

@@ -14,7 +14,7 @@ from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.state import START
 from redraft.captions.translation import Translation
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.lines import LineBreaks
+from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from tests.fakes import END, RandomModel

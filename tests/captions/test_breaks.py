@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
-from redraft.captions.reading import Reading
+from redraft.captions.formats.rows import Reading
 from redraft.captions.words import UNBREAKABLE
 
 

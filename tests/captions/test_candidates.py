@@ -16,7 +16,7 @@ from redraft.captions.finals import Flaw, copied, flaw_of, is_better
 from redraft.captions.state import Decoded, State
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Searching
-from redraft.decoding.lines import NO_BREAKS
+from redraft.decoding.ends import NO_BREAKS
 from redraft.decoding.method import SEARCH_OPTIONS
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare

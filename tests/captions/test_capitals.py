@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions.capitals import Capitals
+from redraft.captions.ending import Capitals
 
 LOWERED = {
     "THE COMMITTEE MEETS TOMORROW AT NINE": "the committee meets tomorrow at nine",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from redraft.captions import chinese
-from redraft.captions.chinese import script_of, writing_of
+from redraft.captions import script
 from redraft.captions.languages import parse_language
+from redraft.captions.script import script_of, writing_of
 
 SIMPLIFIED = "今天天气很好，我们去公园。"
 TRADITIONAL = "今天天氣很好，我們去公園。"
@@ -18,9 +18,9 @@ TRADITIONAL = "今天天氣很好，我們去公園。"
 @pytest.fixture
 def no_opencc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "opencc", None)
-    chinese._converter.cache_clear()
+    script._converter.cache_clear()
     yield
-    chinese._converter.cache_clear()
+    script._converter.cache_clear()
 
 
 @pytest.mark.parametrize(

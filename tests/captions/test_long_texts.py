@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from redraft.captions.capitals import Capitals
-from redraft.captions.ending import TextEnd
+from redraft.captions.ending import Capitals, TextEnd
 from redraft.captions.sentence import sentence_ends
 
 LENGTH = 30_000

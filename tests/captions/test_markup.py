@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.answer import OutputReader
-from redraft.captions.chinese import writing_of
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
+from redraft.captions.script import writing_of
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.state import START
 from redraft.captions.translation import REPEATED, Translation
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.lines import LineBreaks
+from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Prompt
 from tests.fakes import END, RandomModel

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.events import Update
-from redraft.captions.newest import Newest
+from redraft.captions.events import Newest, Update
 
 #: A partial or a final update of an utterance; or one is taken, or the one that was taken last is put back.
 STEPS = st.lists(st.sampled_from(["take", "put back"]) | st.tuples(st.sampled_from("uvw"), st.booleans()), max_size=40)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
-from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.rows import Reading, RowsWriter
 from redraft.captions.formats.write import JsonlWriter, Writer
-from redraft.captions.reading import Reading
 from redraft.errors import OptionError
 
 WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()

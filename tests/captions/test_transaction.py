@@ -22,7 +22,7 @@ from redraft.captions.translation import Answered
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Drafter, Rows, Score, Verdict
 from redraft.engine import pending
 from redraft.errors import ModelError

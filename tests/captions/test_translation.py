@@ -16,7 +16,7 @@ from redraft.captions.settings import PLAIN, Settings, Writing
 from redraft.captions.translation import EMPTY
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
-from redraft.decoding.lines import NO_BREAKS, LineBreaks
+from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.methods import get_method
 from redraft.errors import OptionError
 from tests.captions.streams import Pairs, Speaker, Stream, not_at_once, shown

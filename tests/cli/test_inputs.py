@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from redraft.captions.events import Update
-from redraft.cli.shared.forms import OTHERS, Other, other_format
 from redraft.cli.shared.options import INPUTS, input_of
-from redraft.cli.shared.stream import updates
+from redraft.cli.shared.stream import OTHERS, Other, other_format, updates
 from tests.cli.conftest import Run
 from tests.cli.refusals import RUN, check_refusal, events
 

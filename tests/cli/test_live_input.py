@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from redraft.captions.events import Failure, Update
+from redraft.cli.shared.driver import _timed
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.uncaptioned import _timed
 
 LINES = [f"{number}\n".encode() for number in range(6)]
 

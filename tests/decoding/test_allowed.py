@@ -16,7 +16,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
 from redraft.decoding.methods.sampling import Rejection
 from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict, top_k

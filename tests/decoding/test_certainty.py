@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.certainty import LEAST_NEW, Certainty
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
+from redraft.decoding.followers import LEAST_NEW, Certainty
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
-from redraft.decoding.lines import LineBreaks
+from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy

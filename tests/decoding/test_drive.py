@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import Decoding, close_slots, open_slots, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.fakes import RandomModel, greedy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.lines import NO_BREAKS, LineBreaks
+from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.selection import EVERYTHING, Selection

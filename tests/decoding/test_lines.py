@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.decoding.lines import LineBreaks, first_line
+from redraft.decoding.ends import LineBreaks, first_line
 
 #: 0 "", 1 " a", 2 "\n", 3 ".\n\n", 4 " ", 5 " \n", 6 "\nb"
 TOKENS = [b"", b" a", b"\n", b".\n\n", b" ", b" \n", b"\nb"]

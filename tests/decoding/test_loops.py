@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
-from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, longest_output, loop_at_end, out_of_loops
+from redraft.decoding.ends import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, longest_output, loop_at_end, out_of_loops
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output, Prompt
 from tests.captions.streams import Stream

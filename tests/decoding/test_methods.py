@@ -13,12 +13,12 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method, Option, Setup, Value
 from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_method, register, registry
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.search import SEARCH
 from redraft.decoding.types import OF_PREVIOUS, Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError

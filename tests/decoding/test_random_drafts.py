@@ -9,7 +9,7 @@ import pytest
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Verdict
 from tests.fakes import RandomModel, greedy
 

@@ -13,18 +13,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from redraft.backends.costs import LearnedCosts
-from redraft.backends.pace import busy_share
+from redraft.backends.costs import LearnedCosts, busy_share
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import Language
 from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
-from redraft.engine.lanes import Lane, Waiting
+from redraft.engine.lanes import Lane, Waiting, Work
 from redraft.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
 from redraft.engine.slots import SlotPool
-from redraft.engine.work import Work
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
 from redraft.translator import prompt_encoder

@@ -12,7 +12,7 @@ from redraft.backends.load import default_contexts, open_model
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import ModelError
-from redraft.models import gguf_files
+from redraft.models import disk
 from redraft.signature import file_hash, model_label, text_hash
 from tests.gguf_models import split, write_llama
 
@@ -103,7 +103,7 @@ def test_reason_is_that_of_llama_cpp(whole: Path, tmp_path: Path, version: int, 
 def test_overwritten_file_is_reported_once(
     whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf_files, "_LOOK_S", 0)
+    monkeypatch.setattr(disk, "_LOOK_S", 0)
     path, other = tmp_path / "used.gguf", tmp_path / "other.gguf"
     for each in (path, other):
         each.write_bytes(whole.read_bytes())

@@ -20,12 +20,11 @@ from websockets.sync.client import ClientConnection, connect
 from redraft.decoding.types import TARGET
 from redraft.engine.engine import Engine
 from redraft.serve.app import make_hub
-from redraft.serve.run import CaptionServer, listen
+from redraft.serve.run import CaptionServer, context_of, listen
 from redraft.serve.service import Service
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
-from redraft.serve.tls import context_of
 from tests.serve.fakes import CachedModel
 
 SECONDS = 20

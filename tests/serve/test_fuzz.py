@@ -20,8 +20,7 @@ from redraft import protocol
 from redraft.decoding.method import COMMON
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Lane
-from redraft.protocol.codes import Refused
-from redraft.protocol.fields import describe
+from redraft.protocol.codes import Refused, describe
 from redraft.serve.http.sockets import _execute
 from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running

@@ -13,7 +13,7 @@ from redraft import deadlines
 from redraft.captions.align import seam
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
-from redraft.captions.reading import Reading
+from redraft.captions.formats.rows import Reading
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.audio import RATE
 from tests.serve.javascript import in_node

@@ -12,7 +12,7 @@ from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.state import START
 from redraft.decoding.types import Score
-from redraft.engine.once import Failed, Once
+from redraft.engine.lanes import Failed, Once
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve import requests

@@ -18,7 +18,7 @@ from kubernetes_validate import validate
 
 from conftest import ROOT
 from redraft.deadlines import PING
-from redraft.serve.http.api import OPERATIONS
+from redraft.serve.http.endpoints import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, Socket, running

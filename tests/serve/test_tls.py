@@ -12,8 +12,8 @@ from websockets.sync.client import connect
 
 from redraft.errors import OptionError
 from redraft.serve import run
+from redraft.serve.run import context_of
 from redraft.serve.settings import ServeSettings
-from redraft.serve.tls import context_of
 from tests.programs import program
 from tests.serve.servers import SECONDS, Running, running
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from redraft import protocol
 from redraft.errors import OptionError
-from redraft.protocol.fields import describe
+from redraft.protocol.codes import describe
 from redraft.serve.access import new_key
 from tests.serve.servers import Running, running
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from redraft.captions.ending import LONG_PAUSE
 from redraft.captions.events import Update
-from redraft.captions.unchanged import LONG_PAUSE
 
 
 def transcript(*utterances: Sequence[tuple[str, float | None]]) -> list[Update]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from redraft.backoff import Backoff
+from redraft.deadlines import Backoff
 
 #: A connection, in the words of websockets: it is received from and sent to.
 Talk = Callable[[Any], None]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from redraft import deadlines
-from redraft.backoff import Backoff
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
+from redraft.deadlines import Backoff
 from redraft.errors import InputError, MissingExtra
 from redraft.speech import servers
 from redraft.speech.audio import RATE, Samples

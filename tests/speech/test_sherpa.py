@@ -13,9 +13,8 @@ from redraft.captions.events import Update
 from redraft.errors import MissingExtra, ModelError, OptionError
 from redraft.models.hub import SPEECH
 from redraft.speech.audio import RATE
-from redraft.speech.punctuation import Punctuated, punctuator
 from redraft.speech.recogniser import transcribe
-from redraft.speech.registry import open_recogniser
+from redraft.speech.registry import Punctuated, open_recogniser, punctuator
 from redraft.speech.sherpa import Sherpa, model_files
 from tests.speech.recognisers import Scripted, silence
 

@@ -17,7 +17,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
-from redraft.models.gguf_files import MappedFiles, check_gguf, size_of
+from redraft.models.disk import MappedFiles, check_gguf, size_of
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}

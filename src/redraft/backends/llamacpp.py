@@ -9,7 +9,7 @@ Single and batched passes are bit-identical only if the cells of a sequence are 
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
 and after a tree only what is in order stays in the cache; accepted tokens beyond that are computed again.
 
-The search for a better final text has a context of its own (`redraft.backends.llama_search`).
+The search for a better final text has a context of its own (`redraft.backends.llama_slot`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from pathlib import Path
 
 from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows_in
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
-from redraft.backends.llama_search import LlamaSearch
-from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSearch, LlamaSlot
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted

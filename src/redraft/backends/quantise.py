@@ -8,7 +8,7 @@ from pathlib import Path
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import complaints, forget_complaints
 from redraft.errors import ModelError, OptionError
-from redraft.models.gguf_files import check_gguf
+from redraft.models.disk import check_gguf
 
 FORMATS = {
     "F32": lib.LLAMA_FTYPE_ALL_F32,

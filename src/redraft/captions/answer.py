@@ -1,17 +1,142 @@
-"""Which part of a model's output is the translation: one line, behind thoughts and the name of its language.
+"""Which part of an output is the translation: one line, without thoughts, the language's name and quotation marks.
 
-`redraft.captions.markup` finds it in the line.
+These are all that is left out, and only if the source has nothing like it, so that a good answer loses no word.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from redraft.captions.markup import lines_before, translation_in
-from redraft.decoding.lines import LineBreaks, first_line
+from redraft.decoding.ends import LineBreaks, first_line
+
+_NAMES = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection)(?::\w+)?"
+#: Marks that are not tags, by what closes them: of Magistral, Kimi-VL, Command A, Gemma 4, gpt-oss, Apriel and Granite.
+_PAIRS = {
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|channel>thought": "<channel|>",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+    "Here are my reasoning steps:": "[BEGIN FINAL RESPONSE]",
+    "Here is my thought process:": "Here is my response:",
+}
+_OPENING = rf"<({_NAMES})>|{'|'.join(map(re.escape, _PAIRS))}"
+_CLOSING = rf"</{_NAMES}>|{'|'.join(map(re.escape, _PAIRS.values()))}"
+_OPENS, _ENDS_OPEN = re.compile(rf"\s*({_OPENING})"), re.compile(rf"({_OPENING})\s*$")
+_CLOSES, _EMPTY = re.compile(rf"\s*({_CLOSING})"), re.compile(rf"({_OPENING})\s*({_CLOSING})\s*$")
+#: Characters of a prompt's end in which a mark is searched.
+_END = 200
+
+
+def closed(prompt: str) -> str:
+    """Return a prompt without open thoughts at its end."""
+    found = _ENDS_OPEN.search(prompt, max(0, len(prompt) - _END))
+    return f"{prompt.rstrip()}\n\n{_closing(found)}\n\n" if found else prompt
+
+
+def without_thoughts(prompt: str) -> str:
+    """Return a prompt without an empty block of thoughts at its end."""
+    found = _EMPTY.search(prompt, max(0, len(prompt) - _END))
+    return prompt[: found.start()] if found and found[3] == _closing(found) else prompt
+
+
+def has_thoughts(text: str) -> bool:
+    """Whether a text has marks of thoughts."""
+    return bool(re.search(f"{_OPENING}|{_CLOSING}", text))
+
+
+def thoughts_at(text: str) -> int:
+    """Return the length of the thoughts with which a text begins, with the marks; all of it if they are not closed."""
+    mark = _closing(_OPENS.match(text))
+    if not mark:
+        found = _CLOSES.match(text)
+        return found.end() if found else 0
+    end = text.find(mark)
+    return end + len(mark) if end >= 0 else len(text)
+
+
+def _closing(found: re.Match[str] | None) -> str:
+    if found is None:
+        return ""
+    tag = found[2]
+    return f"</{tag}>" if tag else _PAIRS[found[1]]
+
+
+#: What may name the language of what follows.
+_LABEL = re.compile(r"\s*([^\W\d_][^:：\n]{0,40}?)\s*[:：]\s*")
+#: Quotation marks, by what may close them; those that are apostrophes too are not among them.
+_CLOSED_BY = {
+    '"': '"', "„": '“”"', "“": '”"', "”": "”", "«": "»", "»": "«", "‹": "›", "›": "‹", "「": "」", "『": "』",
+    "＂": "＂",
+}  # fmt: skip
+_QUOTES = frozenset("".join((*_CLOSED_BY, *_CLOSED_BY.values())))
+_APOSTROPHES = frozenset("'‘’‚")
+
+
+def lines_before(text: str, source: str, labels: Collection[str]) -> int:
+    """Return the length of the lines before the one with a translation: thoughts, and the language's name."""
+    start = _behind_thoughts(text, source)
+    start += label_at(text[start:], source, labels)
+    rest = text[start:].lstrip()
+    return text.rfind("\n", 0, len(text) - len(rest)) + 1 if rest else len(text)
+
+
+def _behind_thoughts(text: str, source: str) -> int:
+    start = 0
+    while not has_thoughts(source) and (thoughts := thoughts_at(text[start:])):
+        start += thoughts
+    return start
+
+
+def translation_in(text: str, source: str, labels: Collection[str]) -> tuple[int, int]:
+    """Return where in a line the translation of a source, into a language with these names, starts and ends."""
+    start = _behind_thoughts(text, source)
+    label = start + label_at(text[start:], source, labels)
+    start = label if text[label:].strip() else start
+    inner = text[start:].strip()
+    if not inner or not _is_quoted(inner, source):
+        return start, len(text)
+    opened = text.index(inner, start)
+    closed = len(inner) > 1 and inner[-1] in _CLOSED_BY[inner[0]]
+    return opened + 1, opened + len(inner) - closed
+
+
+def label_at(text: str, source: str, labels: Collection[str]) -> int:
+    """Return the length of a label before a translation, as in "German: ..."; 0 if it has none.
+
+    A source that names the language, by any of its names, may be about it.
+    """
+    found, said = _LABEL.match(text), source.casefold()
+    if not found or found[1].casefold() not in labels:
+        return 0
+    return 0 if _LABEL.match(source) or any(name in said for name in labels) else found.end()
+
+
+def echoes(text: str, source: str) -> bool:
+    """Whether a text is a source, apart from case and punctuation."""
+    return bool(_plain(source)) and _plain(text) == _plain(source)
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[\W_]+", " ", text).casefold().split())
+
+
+def _is_quoted(text: str, source: str) -> bool:
+    """Whether one pair of quotation marks is around a whole text, and not around the source, which may be a quotation.
+
+    The closing mark may still be missing: if the opening one were shown until then, all of the caption would move.
+    """
+    closing = _CLOSED_BY.get(text[0], "")
+    closed = len(text) > 1 and text[-1] in closing
+    said = source.strip(" .,;:!?。！？…")
+    if not closing or not (_QUOTES | _APOSTROPHES).isdisjoint((said[:1], said[-1:])):
+        return False
+    inner = text[1:-1] if closed else text[1:]
+    return {text[0], *closing}.isdisjoint(inner) and (closed or _QUOTES.isdisjoint(said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +160,7 @@ class OutputReader:
     labels: frozenset[str] = frozenset()
 
     def end(self, output: Sequence[int]) -> int | None:
-        """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
+        """Return how many ids of an output precede the line break that ends it (`redraft.decoding.ends.LineEnd`)."""
         start = self._start(output)
         length = self.breaks.end(output[start:])
         return None if length is None else start + length

@@ -17,7 +17,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from redraft.captions.thoughts import closed, has_thoughts, without_thoughts
+from redraft.captions.answer import closed, has_thoughts, without_thoughts
 from redraft.errors import ModelError
 
 #: The names by which templates are asked for answers without thoughts.

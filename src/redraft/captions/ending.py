@@ -1,17 +1,24 @@
-"""The end of a growing text: how often its last word is revised, and what follows a sentence that was cut off.
+"""What is known of a growing text: whether its last word stays, since when it is unchanged, and its capitals.
 
 The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
 `TextEnd` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
-words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
+words of the translation are shown at first sight (`redraft.decoding.followers`): a recogniser that never revises is
 trusted at once, and one that often does is not.  A word that the recogniser has committed is trusted, and not counted.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence and
 says so (``goes_on``).  The next utterance then goes on with the words behind it.
+
+A text that stays for `LONG_PAUSE` is taken for said: speakers pause for so long between sentences, and recognisers
+rarely revise words that they have kept for so long.
+
+Some recognisers know capitals only.  Any text may be in capitals, such as "OK", but a source that has ever written a
+small letter knows both.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -82,3 +89,68 @@ def is_committed(text: str, committed: int | None) -> bool:
 def _is_near(word: str, place: int, words: Sequence[str]) -> bool:
     """Whether a word is in a text at about the same place."""
     return word in words[max(0, place - NEAR) : place + NEAR + 1]
+
+
+#: Seconds after which what is unchanged counts as settled; without times, the number of updates.
+LONG_PAUSE, UPDATES = 2.0, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Since when something is unchanged.
+
+    Attributes:
+        time: time of the first update that has it, in seconds; None if unknown.
+        updates: number of updates that have it.
+    """
+
+    time: float | None
+    updates: int = 1
+
+    def again(self, time: float | None = None) -> Since:
+        """Return this after one more update, at ``time``: a clock may go back."""
+        known = self.time is not None and time is not None
+        return Since(min(self.time, time) if known else self.time, self.updates + 1)  # type: ignore[type-var]
+
+    def is_settled(self, time: float | None) -> bool:
+        """Whether it has been unchanged for long enough, at the time of an update that has it."""
+        if self.time is None or time is None:
+            return self.updates >= UPDATES
+        return time - self.time >= LONG_PAUSE
+
+
+#: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
+_FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
+_I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
+#: Notes of recognisers, such as <unk> and [laughter], which are in lower case even among capitals.
+_NOTES = re.compile(r"<\w+>|\[\w+\]")
+_ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Capitals:
+    """What is known of the letters of one source.
+
+    Attributes:
+        mixed: whether it has written a small letter.
+    """
+
+    mixed: bool = False
+
+    def lowered(self, text: str) -> tuple[Capitals, str]:
+        """Return what is known after a text, and the text, in lower case if the source knows only capitals.
+
+        With punctuation, sentences keep their capital.
+        """
+        if not self.mixed and any(map(_is_small, _NOTES.sub("", text))):
+            return Capitals(True), text
+        if self.mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
+            return self, text
+        lower = _I.sub("I", text.lower().replace("i\u0307", "i"))  # of a Turkish capital with a dot
+        return self, _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
+
+
+def _is_small(letter: str) -> bool:
+    """Whether a letter has a capital that is a single letter; others, such as ß, also occur among capitals."""
+    capital = letter.upper()
+    return capital != letter and len(capital) == 1

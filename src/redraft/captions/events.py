@@ -1,6 +1,8 @@
-"""Input and output of a session: transcript updates, captions, failures.
+"""Input and output of a session: transcript updates, which of them wait, captions, and failures.
 
 These are plain data without I/O; `redraft.captions.formats` reads and writes them.
+
+Commands, the engine and alignatt-mt queue updates; `Newest` alone says which of them wait.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ import json
 import re
 import reprlib
 import sys
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from redraft.errors import InputError
 
@@ -261,3 +264,28 @@ def as_object(event: Event) -> dict[str, Any]:
     if not event.cut:
         del found["cut"]
     return found
+
+
+T = TypeVar("T")
+
+
+class Newest(OrderedDict[Hashable, T]):
+    """Items that wait, the first to come first.  The partial one of an utterance has its name as the key."""
+
+    def put(self, item: T, utterance: Hashable, *, final: bool) -> T | None:
+        """Add an item at the end; return the partial one of its utterance, which it replaces, or None."""
+        older = self.pop(utterance, None)
+        self[object() if final else utterance] = item
+        return older
+
+    def put_back(self, item: T, utterance: Hashable, *, final: bool) -> T | None:
+        """Put an item that was taken at the front again; if a newer one replaces it, return that one instead."""
+        if not final and utterance in self:
+            return self[utterance]
+        self[key := object() if final else utterance] = item
+        self.move_to_end(key, last=False)
+        return None
+
+    def take(self) -> T:
+        """Remove and return the first item.  Raises `KeyError` if nothing waits."""
+        return self.popitem(last=False)[1]

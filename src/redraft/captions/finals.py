@@ -6,7 +6,7 @@ more than one way: as the method does; by a beam with the method's bias (`redraf
 further ahead; and exactly, which repairs what only the bias has kept.
 
 Whatever is empty, cut, a copy of the source, unfinished, or unchanged although the text has grown, loses.  Among the
-others, the one that is most probable per token wins (`redraft.decoding.likelihood`).  The exact output must be more
+others, the one that is most probable per token wins (`redraft.decoding.followers`).  The exact output must be more
 probable by a margin, since it pays no heed to what has been shown; the beam's bias has spoken already.  Likelihood
 loves copies, so a candidate must not repeat more of the source than the method's own output does.
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from enum import Enum, IntEnum
 
-from redraft.captions.markup import echoes
+from redraft.captions.answer import echoes
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.state import Decoded
 from redraft.captions.words import bare_words, has_words

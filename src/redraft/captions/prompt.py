@@ -5,7 +5,7 @@ the source; only what the template requires follows it.  A prompt consists of *s
 control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
 end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
 
-`redraft.captions.templates` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.fields`)
+`redraft.captions.templates` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.templates`)
 replaces these.
 
 This module uses no engine: the caller passes ``tokenize``.
@@ -20,10 +20,9 @@ from contextlib import suppress
 
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
-from redraft.captions.fields import filled
 from redraft.captions.languages import Language
-from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.templates import END_MARK, TEMPLATES, Request, Template, choose_template
+from redraft.captions.settings import TEMPLATE_NAMES
+from redraft.captions.templates import END_MARK, TEMPLATES, Request, Template, choose_template, filled
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 

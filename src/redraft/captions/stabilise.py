@@ -59,7 +59,7 @@ def stabilise(
         display: what is shown of a partial translation.
         final: whether the translation is final.
         stopped: whether it was stopped before its end.
-        confirmed: number of tokens on which outputs agree, as `redraft.decoding.certainty.Certainty` counts them; None
+        confirmed: number of tokens on which outputs agree, as `redraft.decoding.followers.Certainty` counts them; None
             if all are confirmed.
         standing: number of leading tokens that are shown already.
     """

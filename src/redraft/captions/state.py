@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from redraft.captions.answer import OutputReader
-from redraft.captions.capitals import Capitals
-from redraft.captions.ending import TextEnd
+from redraft.captions.ending import Capitals, Since, TextEnd
 from redraft.captions.events import Update
-from redraft.captions.unchanged import Since
 from redraft.decoding.types import Output, Prompt, Tally
 
 Ids = tuple[int, ...]

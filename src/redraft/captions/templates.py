@@ -1,27 +1,164 @@
-"""Prompts as texts: one type for those that are published, a model's own and a user's own.
+"""Prompts as texts: those that are published (`prompts.toml`), a model's own and a user's own.
 
-A text is a Jinja template (`VARIABLES`).  The published ones are in `prompts.toml`; a text with fields such as
-``{source}``, which users and models of ours have, becomes one (`redraft.captions.fields`).
+Warnings about languages are for translation models alone: chat models name too many, or none.
+
+A base model translates by examples, which a text with fields may hold:
+
+    English: Good morning.
+    German: Guten Morgen.
+
+    English: {source}
+    German:
+
+A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
+becomes one.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from importlib.resources import files
+from pathlib import Path
+from string import Formatter
+from typing import Any, Literal, TypeAlias
 
 import jinja2
 from jinja2 import meta
 
+from redraft.captions.answer import closed
 from redraft.captions.chat import ChatTemplate
-from redraft.captions.fields import continued
-from redraft.captions.languages import Language
-from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.published import LANGUAGES, PUBLISHED, among, suggestion
-from redraft.errors import ModelError, OptionError
+from redraft.captions.languages import Language, closest, parse_language
+from redraft.captions.settings import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.errors import ModelError, OptionError, first_sentence
+
+#: Template -> its table.
+PUBLISHED: dict[str, dict[str, Any]] = tomllib.loads((files("redraft.captions") / "prompts.toml").read_text("utf-8"))
+#: Publisher -> tag of each of its languages -> the name that its prompts give it; empty if they use ours.
+LANGUAGES: dict[str, dict[str, str]] = {
+    publisher: {tag: name for tag, _, name in (each.partition(":") for each in languages.split())}
+    for publisher, languages in PUBLISHED.pop("languages").items()
+}
+#: Models of the catalogue -> their languages in `LANGUAGES`, those to suggest first.
+COVERED = {
+    "hy-mt2-1.8b": "hunyuan",
+    "translategemma-4b": "translategemma",
+    "milmmt-46-4b": "milmmt",
+    "hy-mt2-7b": "hunyuan",
+    "hy-mt1.5-1.8b": "hunyuan",
+    "translategemma-12b": "translategemma",
+    "tower-plus-2b": "tower",
+    "tower-plus-9b": "tower",
+    "cat-translate-1.4b": "cat",
+    "cat-translate-0.8b": "cat",
+}
+#: How many models are suggested.
+_SUGGESTED = 2
+
+
+@lru_cache(1024)  # finding it takes milliseconds, and every prompt needs it
+def among(language: Language, tags: Iterable[str]) -> Language | None:
+    """Return which of ``tags`` serves for a language; None if none does."""
+    return closest(language, map(parse_language, tags))
+
+
+def suggestion(language: Language) -> str:
+    """Return which models support a language, as a clause, such as "translategemma-4b supports it"."""
+    names = [name for name, row in COVERED.items() if among(language, tuple(LANGUAGES[row]))][:_SUGGESTED]
+    if not names:
+        return "`redraft models` lists models with more languages"
+    return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it (see `redraft models`)"
+
+
+_LINES = "{% for left, right in PAIRS %}{{ left }} = {{ right }}{% if not loop.last %}\n{% endif %}{% endfor %}"
+#: The fields of a user's prompt, and their values in Jinja.
+FIELDS = {
+    "source": "{{ source }}",
+    "source_language": "{{ source_language.name }}",
+    "target_language": "{{ target_language.name }}",
+    "source_code": "{{ source_language.code }}",
+    "target_code": "{{ target_language.code }}",
+    "terms": _LINES.replace("PAIRS", "terms"),
+    "context": _LINES.replace("PAIRS", "context"),
+}
+#: The fields of a model's prompt.  Earlier sentences precede the source, and their translations begin the answer.
+_CONTINUED = {
+    "source": "{% for before, _ in context %}{{ before }}{% if source_language.spaced %} {% endif %}{% endfor %}"
+    "{{ source }}",
+    "code": "{{ known_target.code }}",
+}
+_BEGUN = "{{ context | map('last') | join(' ' if target_language.spaced else '') }}"
+#: Fields for texts of the user; each may occur once.
+_TEXTS = ("source", "terms", "context")
+
+
+def prompt_file(path: Path) -> str:
+    """Return the text of a prompt file.
+
+    Raises:
+        OptionError: it cannot be read as UTF-8, or is not a prompt (`filled`).
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin files with a byte order mark
+    except (OSError, UnicodeError) as error:
+        raise OptionError(f": {str(path)!r} cannot be read as UTF-8 text: {first_sentence(error)}", "prompt") from error
+    filled(text)  # fails now, not when a stream starts
+    return text
+
+
+def filled(prompt: str) -> str:
+    """Return a user's prompt as a Jinja text.
+
+    Args:
+        prompt: the text up to the start of the answer; a line break at its end is dropped, and open thoughts there are
+            closed.  ``{source}`` occurs once; ``{terms}`` and ``{context}`` become a line ``term = translation`` for
+            each term and for each earlier sentence.  ``{{`` and ``}}`` are braces.
+
+    Raises:
+        OptionError: a field is unknown, is missing, occurs twice or has a format, or a brace is not closed.
+    """
+    return _replaced(closed(prompt.removesuffix("\n")), FIELDS)
+
+
+def continued(prompt: str) -> str:
+    """Return the prompt in a model's metadata as a Jinja text; it has the fields ``{source}``, once, and ``{code}``.
+
+    Raises:
+        OptionError: as in `filled`.
+    """
+    return _replaced(prompt, _CONTINUED) + _BEGUN
+
+
+def _replaced(text: str, fields: Mapping[str, str]) -> str:
+    """Return a text as Jinja, with values in place of its fields."""
+    try:
+        found = list(Formatter().parse(text))
+    except ValueError as error:
+        raise OptionError(f": {error}; write {{{{ and }}}} for braces that are not fields", "prompt") from error
+    jinja, counts = "", Counter[str]()
+    for literal, name, form, kind in found:
+        jinja += literal.replace("{", '{{ "{" }}')  # with which everything of Jinja begins
+        if name is None:
+            continue
+        if name not in fields:
+            allowed = ", ".join(f"{{{each}}}" for each in fields)
+            raise OptionError(f": {{{name}}} is not a field; allowed: {allowed}", "prompt")
+        if form or kind:
+            raise OptionError(f": write {{{name}}} without a format (`:` or `!`)", "prompt")
+        jinja += fields[name]
+        counts[name] += 1
+    if "source" not in counts:
+        raise OptionError(": {source} is missing; it stands for the text to translate", "prompt")
+    for name in _TEXTS:
+        if counts[name] > 1:
+            raise OptionError(f": {{{name}}} may occur once, not {counts[name]} times", "prompt")
+    return jinja
+
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +210,7 @@ class Template:
 
     Attributes:
         text: the Jinja text.
-        name: what it is called: one of `redraft.captions.metadata.TEMPLATE_NAMES`, ``prompt`` (a user's) or ``model``.
+        name: what it is called: one of `redraft.captions.settings.TEMPLATE_NAMES`, ``prompt`` (a user's) or ``model``.
         turns: what goes around the text (see `prompts.toml`).
         sources, targets: tags of the model's languages; any language if empty.
         names: the model's names of its languages, by tag.

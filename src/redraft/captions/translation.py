@@ -14,24 +14,21 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from redraft.captions.align import seam
-from redraft.captions.answer import OutputReader
-from redraft.captions.ending import is_committed
+from redraft.captions.answer import OutputReader, echoes
+from redraft.captions.ending import LONG_PAUSE, Since, is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.finals import Flaw, Way, flaw_of, is_better, repeats, stops_short
-from redraft.captions.markup import echoes
 from redraft.captions.sentence import as_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
-from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import has_words
-from redraft.decoding.certainty import Certainty
 from redraft.decoding.decode import decode
-from redraft.decoding.likelihood import Weighing
-from redraft.decoding.loops import longest_output, out_of_loops
+from redraft.decoding.ends import longest_output, out_of_loops
+from redraft.decoding.followers import Certainty, Weighing
 from redraft.decoding.method import Setup
 from redraft.decoding.methods.beam import Beam
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.search import DOUBTFUL
 from redraft.decoding.types import (
     NOTHING_BARRED,

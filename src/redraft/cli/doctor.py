@@ -57,9 +57,9 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     from rich.progress import track
 
     from redraft.backends import costs, selftest
+    from redraft.backends.costs import pace
     from redraft.backends.load import open_model
     from redraft.backends.options import LlamaOptions, options_of
-    from redraft.backends.pace import pace
     from redraft.signature import print_json, signature
 
     chosen = options_of(LlamaOptions, {"context_length": 512, **engine}, "GGUF models")

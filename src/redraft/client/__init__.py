@@ -12,7 +12,7 @@ received. After a drop it reconnects and sends the former again; if the server w
 latter. So every final caption arrives exactly once.
 """
 
-from redraft.backoff import Backoff
+from redraft.deadlines import Backoff
 from redraft.errors import from_extra
 
 with from_extra("client", "the client needs"):

@@ -14,11 +14,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedOK, WebSocketException
 
 from redraft import deadlines, protocol
-from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
-from redraft.client.control import Control
-from redraft.client.ledger import Ledger
+from redraft.client.ledger import Control, Ledger
 from redraft.client.wire import (
     ServerError,
     address,
@@ -31,6 +29,7 @@ from redraft.client.wire import (
     start_of,
     viewers_page,
 )
+from redraft.deadlines import Backoff
 from redraft.decoding.method import Value
 from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package

@@ -15,7 +15,7 @@ from redraft import protocol
 from redraft.captions.events import Failure, Update
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError, expect
-from redraft.protocol.fields import describe
+from redraft.protocol.codes import describe
 from redraft.proxies import address_parts, through
 
 T = TypeVar("T")

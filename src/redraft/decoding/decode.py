@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redraft.decoding.allowed import AllowedRows, allows, judge
-from redraft.decoding.lines import NO_BREAKS, LineEnd
-from redraft.decoding.loops import loop_at_end
+from redraft.decoding.ends import NO_BREAKS, LineEnd, loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (
     NOTHING_BARRED,
@@ -62,7 +61,7 @@ def decode(
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
-        stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
+        stop_loops: cut an output that repeats itself (`redraft.decoding.ends`), keeping one cycle.
         follower: follows the output, and may stop it behind what the reader sees.
 
     Returns:

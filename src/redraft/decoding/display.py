@@ -7,7 +7,7 @@ until the output changes there.  Showing what is certain while everything is tra
 (Arivazhagan et al. 2020), with a k that follows the outputs, as in the dynamic masks of Yao and Haffari (2020).
 
 A token may also be shown *at first sight* (ours), as long as the new tokens up to it are probable together
-(`redraft.decoding.certainty`): waiting for a second output costs an update's time.
+(`redraft.decoding.followers`): waiting for a second output costs an update's time.
 
 The agreement means something only if the outputs were free to differ, so `redraft` has no bias, or a small one, towards
 what is hidden (`redraft.decoding.methods.ssbd`).

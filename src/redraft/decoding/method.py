@@ -146,7 +146,7 @@ class Method:
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
         options: its own options.  Three names mean the same in all methods: ``stop``, the joint probability below which
-            a partial output ends (`redraft.decoding.certainty`); ``search``, the time in which better final texts are
+            a partial output ends (`redraft.decoding.followers`); ``search``, the time in which better final texts are
             searched for, with the other options of `redraft.decoding.search`; and ``layers``, the number of the
             target's first layers that are the drafter's model, for a method that needs `Capability.EARLY_EXIT`.
         needs: capabilities that the backend must have.

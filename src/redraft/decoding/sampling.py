@@ -1,4 +1,4 @@
-"""Sampling: turn a row into a distribution by temperature, top-k and nucleus, and draw a token from it.
+"""Sampling: its options, and how a row becomes a distribution and a token.
 
 A sampling drafter and its rule share one `Sampler`.  Two generators with the same seed would draw the same numbers, and
 the draft would not be independent of the acceptance test.
@@ -10,6 +10,7 @@ import math
 import random
 from itertools import accumulate
 
+from redraft.decoding.method import Option, Setup
 from redraft.decoding.types import Distribution, Rows, WholeDistribution, top_k
 
 
@@ -64,3 +65,28 @@ def _normalised(best: list[tuple[int, float]], weights: list[float], size: int |
     kept = {token: weight for (token, _log), weight in zip(best[:size], weights[:size], strict=True) if weight}
     mass = math.fsum(kept.values())
     return {token: weight / mass for token, weight in kept.items()}
+
+
+WINDOW = Option("window", 10, 1, 10, "maximum tokens that the small model drafts at a time", whole=True)
+TOP_P = Option(
+    "top_p", 1.0, 0.0, 1.0, "with a temperature above 0, sample only from the most probable tokens with this total mass"
+)
+TOP_K = Option(
+    "top_k",
+    0,
+    0,
+    1000,
+    "with a temperature above 0, sample only from so many most probable tokens; 0 for all",
+    whole=True,
+)
+SEED = Option("seed", 0, 0, 999_999, "random seed, the same for every update", whole=True)
+
+
+def sampling(temperature: float) -> tuple[Option, ...]:
+    """Return the options of `sampler`, with this temperature by default."""
+    return Option("temperature", temperature, 0.0, 2.0, "sampling temperature; 0 is greedy"), TOP_P, TOP_K, SEED
+
+
+def sampler(setup: Setup) -> Sampler:
+    """Return the sampler that the options of `sampling` describe."""
+    return Sampler(setup["temperature"], setup["top_p"], setup["seed"], setup["top_k"])

@@ -417,8 +417,8 @@ class Output:
         accepted: draft tokens accepted, among them a drafted end token.
         draft_passes: passes of the drafter's own model.
         end_drafted: whether the end token was drafted, and accepted.
-        loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
-        stopped: whether it ends where the rest would be a guess (`redraft.decoding.certainty`).
+        loop: token that would begin a loop after the output (`redraft.decoding.ends`); None if it was not cut there.
+        stopped: whether it ends where the rest would be a guess (`redraft.decoding.followers`).
         likelihood: how probable it is, if that was followed.
     """
 

@@ -13,11 +13,10 @@ from redraft.captions.templates import chat_template
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Asking
-from redraft.engine.once import Task
-from redraft.engine.work import Ids, Wish
+from redraft.engine.lanes import Ids, Task, Wish
 from redraft.errors import OptionError
 
 

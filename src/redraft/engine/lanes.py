@@ -1,4 +1,7 @@
-"""One target language of a session: its queue of updates and the update being translated.
+"""What the scheduler runs: lanes of streams, and one-shot requests.
+
+A one-shot request waits until a slot is free, takes the one that holds the longest
+beginning of its prompt, and drafts the answer that was given there; what it computes is not changed by either.
 
 Only the newest partial update of an utterance is kept in the queue, and a running one is cancelled in favour of a newer
 one when that saves passes.  Final updates are never dropped.
@@ -6,16 +9,195 @@ one when that saves passes.  Final updates are never dropped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
-from redraft.captions.events import Event, Failure, Update
-from redraft.captions.newest import Newest
+from redraft.captions.events import Event, Failure, Newest, Update
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import TARGET, Rows, Tally
-from redraft.engine.work import Ids, Work
+from redraft.decoding.drive import Searching, resumed
+from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
+from redraft.errors import RedraftError
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a one-shot request reads, by which it finds the slot that holds most of it.
+
+    Attributes:
+        kind: answers of the same kind may be drafts for each other.
+        prompt: ids of the prompt.
+        source: ids of the text.
+    """
+
+    kind: str = ""
+    prompt: Ids = ()
+    source: Ids = ()
+
+
+class Work:
+    """A generator of requests for scores, and what the scheduler knows of it.
+
+    Attributes:
+        score: the request that waits for rows; None if there is none.
+        worked: when it was last in a pass, in seconds of the engine's clock; None before the first.
+        turn: the work with the lowest number is served first.
+        wish: what it reads, if that is known before it begins.
+    """
+
+    def __init__(self) -> None:
+        self.score: Score | None = None
+        self.worked: float | None = None
+        self.turn, self.wish = 0, Wish()
+        self._asking: Asking[Any] | None = None
+        self._search = Searching()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has begun, and has no result yet."""
+        return self._asking is not None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to do."""
+        raise NotImplementedError
+
+    def begin(self, draft: Ids, now: float) -> None:
+        """Start; it may complete without a pass.
+
+        Args:
+            draft: an earlier answer that may be the beginning of this one.
+            now: the time in seconds of the engine's clock, as for all methods.
+        """
+        raise NotImplementedError
+
+    def ended(self, result: Any, now: float) -> None:
+        """Take the result of the generator."""
+        raise NotImplementedError
+
+    def fail(self, reason: str, now: float) -> None:
+        """Answer with a failure."""
+        raise NotImplementedError
+
+    def run(self, asking: Asking[Any], now: float) -> None:
+        """Start a generator."""
+        self._asking, self._search = asking, Searching()
+        self.advance(None, now)
+
+    def advance(self, rows: Rows | None, now: float, *, declined: bool = False) -> None:
+        """Continue with the rows that were asked for; with ``declined``, the search that asks for them ends instead."""
+        if self._asking is None:
+            return
+        try:
+            self.score = resumed(self._asking, rows, declined=declined)
+        except StopIteration as stop:
+            self._asking = self.score = None
+            self.ended(stop.value, now)
+
+    def overdue(self, now: float, curve: CostCurve | None) -> bool:
+        """Whether the current request is one of a search that takes too long."""
+        return bool(self.score and self.score.spare and self._search.is_over(self.score.spare, curve, now))
+
+    def give_up(self) -> None:
+        """End the generator without a result."""
+        # Nothing to undo in the cache: the next request is compared with it id by id.
+        if self._asking is not None:
+            self._asking.close()
+            self._asking = self.score = None
+
+
+log = logging.getLogger(__name__)
+
+
+class Failed(RedraftError):
+    """A pass has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a one-shot request computes.
+
+    Attributes:
+        wish: what it reads.
+        run: given a draft, asks for scores; returns the result, and the ids of the answer, which may be a draft.
+    """
+
+    wish: Wish
+    run: Callable[[Ids], Asking[tuple[Any, Ids]]]
+
+
+class Once(Work):
+    """A one-shot request.
+
+    Args:
+        make: makes the task; called once, on the engine's thread, where tokenizers may be used.
+        done: called on the engine's thread with the result, or with what has gone wrong.
+        grown: called there with the ids of the answer so far, after every pass.
+
+    Attributes:
+        begun: whether it has had its turn, or needs none any more.
+        answer: ids of the answer, once that is complete.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Task],
+        done: Callable[[Any], object],
+        grown: Callable[[Ids], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self._make, self._done, self._grown = make, done, grown
+        self._task: Task | None = None
+        self.begun, self.answer = False, Ids()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has been answered."""
+        return self.begun and not self.running
+
+    def prepare(self) -> None:
+        """Make the task; whatever is wrong with the request is its result."""
+        try:
+            self._task = self._make()
+            self.wish = self._task.wish
+        except Exception as error:
+            if not isinstance(error, RedraftError):
+                log.exception("a request could not be read")
+            self.begun = True
+            self._done(error)
+
+    def begin(self, draft: Ids, now: float) -> None:
+        """Start with the answer to an earlier request as the draft."""
+        if self._task is not None:
+            self.begun = True
+            self.run(self._task.run(draft), now)
+
+    def advance(self, rows: Rows | None, now: float, *, declined: bool = False) -> None:
+        """Continue, and report how far the answer has grown."""
+        super().advance(rows, now, declined=declined)
+        if rows is not None and self._grown and self.score is not None:
+            self._grown(self.score.prefix[len(self.wish.prompt) :])
+
+    def ended(self, result: tuple[Any, Ids], now: float) -> None:
+        """Pass on the result."""
+        value, self.answer = result
+        self._done(value)
+
+    def fail(self, reason: str, now: float) -> None:
+        """Answer with a failure."""
+        if self.running:
+            self.give_up()
+            self._done(Failed(f"the text could not be translated: {reason}"))
+
+    def close(self) -> None:
+        """Drop it without an answer."""
+        self.begun = True
+        self.give_up()
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from redraft.captions.ending import LONG_PAUSE
 from redraft.captions.events import Update
-from redraft.captions.unchanged import LONG_PAUSE
 from redraft.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.

@@ -24,17 +24,14 @@ from itertools import count
 from operator import attrgetter
 
 from redraft import deadlines
-from redraft.backends.costs import LearnedCosts
-from redraft.backends.pace import busy_share, pace
+from redraft.backends.costs import LearnedCosts, busy_share, pace
 from redraft.captions.events import Update
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
-from redraft.engine.lanes import Lane
-from redraft.engine.once import Once
+from redraft.engine.lanes import Lane, Once, Work
 from redraft.engine.slots import Slot, SlotPool
-from redraft.engine.work import Work
 from redraft.errors import RedraftError
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Score, common_prefix
-from redraft.engine.work import Ids, Wish, Work
+from redraft.engine.lanes import Ids, Wish, Work
 
 
 @dataclass(slots=True, eq=False)

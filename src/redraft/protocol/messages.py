@@ -28,8 +28,7 @@ from redraft.captions.formats.jsonl import one_line
 from redraft.captions.formats.read import cleaned
 from redraft.captions.languages import same_of, standard_tag
 from redraft.captions.spoken import AUTO
-from redraft.protocol.codes import CODES
-from redraft.protocol.fields import tag_of
+from redraft.protocol.codes import CODES, tag_of
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ from redraft.backends.costs import LearnedCosts
 from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, fitting, on_transformers, open_copies
 from redraft.backends.options import MOST_SEQUENCES
 from redraft.backends.remote.address import is_remote
-from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
+from redraft.captions.script import writing_of
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import open_slots
 from redraft.decoding.methods import get_method
@@ -33,7 +33,7 @@ from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
-from redraft.serve.http import api, pages
+from redraft.serve.http import endpoints, pages
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
@@ -191,7 +191,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
-            *api.routes(),
+            *endpoints.routes(),
             WebSocketRoute("/v1/live", live),
             WebSocketRoute("/v1/watch/{session}", watch),
             WebSocketRoute("/v1/rooms/{room}/watch", watch_room),

@@ -1,6 +1,6 @@
 """One-shot requests: whole texts and chats, which are no sessions.
 
-They wait for their turn (`redraft.engine.once`), and are refused only if too many wait, or for too long.  A text
+They wait for their turn (`redraft.engine.lanes`), and are refused only if too many wait, or for too long.  A text
 is cut into sentences, since models translate a long text only in part; a sentence that fails, or is cut, fails the
 request.
 """
@@ -25,12 +25,11 @@ from redraft.decoding.method import COMMON
 from redraft.decoding.types import Asking, Prompt
 from redraft.engine.chat import Answered, Chat
 from redraft.engine.engine import Engine, Engines, Stopped
-from redraft.engine.once import Failed, Once, Task
-from redraft.engine.work import Ids, Wish
+from redraft.engine.lanes import Failed, Ids, Once, Task, Wish
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.admission import Admission, refused_option
+from redraft.serve.service import Admission, refused_option
 
 T = TypeVar("T")
 #: Translates a sentence in a state; returns the translation, or a failure, and the next state.

@@ -8,9 +8,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.events import Caption, Event, Failure, Newest, Update
 from redraft.captions.formats.read import Item
-from redraft.captions.newest import Newest
 
 #: Number of items that may wait, beyond which reading pauses, unless the input is live.
 _AHEAD = 4

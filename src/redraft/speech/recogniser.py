@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from redraft.captions.capitals import Capitals
+from redraft.captions.ending import Capitals
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence

@@ -1,4 +1,4 @@
-"""The registry of recognisers, built-in ones and plug-ins.
+"""The registry of recognisers, built-in ones and plug-ins, and punctuation for those that write none.
 
 An entry point in the group ``redraft.recognisers`` names a module with
 
@@ -11,23 +11,28 @@ An entry point in the group ``redraft.recognisers`` names a module with
   chooses the recogniser;
 - optionally ``PACKAGE``, the package that it cannot work without, as it is imported: ``auto`` prefers recognisers whose
   package is installed.
+
+A model for punctuation is a folder with ``model.int8.onnx`` or ``model.onnx`` and ``bpe.vocab`` (punctuation and
+capitals), or without that file (only punctuation, for Chinese and English).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
+from redraft.captions.ending import Capitals
 from redraft.captions.languages import parse_language
-from redraft.errors import MissingExtra, OptionError, RedraftError
+from redraft.errors import MissingExtra, ModelError, OptionError, RedraftError, first_sentence
+from redraft.speech.audio import Samples, library
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
-from redraft.speech.punctuation import Punctuated, punctuator
-from redraft.speech.recogniser import Recogniser
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
 from redraft.speech.servers import ServerRecogniser
 
 ENTRY_POINT_GROUP = "redraft.recognisers"
@@ -102,7 +107,7 @@ def open_recogniser(
         spec: the recogniser.
         language: tag or name of the spoken language; several with commas between, or ``auto`` for any.
         pause: seconds of silence that end an utterance.
-        punctuation: folder of a punctuation model, see `redraft.speech.punctuation`.
+        punctuation: folder of a punctuation model, see `redraft.speech.registry`.
         news: called with one sentence when a server stays away, and when it is back.
 
     Raises:
@@ -187,3 +192,61 @@ def _chosen(language: str) -> str:
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
+
+
+def punctuator(folder: str) -> Callable[[str], str]:
+    """Return a function that punctuates a text.
+
+    Raises:
+        OptionError: the folder does not exist.
+        ModelError: it contains no such model, or the model cannot be opened.
+        MissingExtra: the extra ``listen-sherpa`` is not installed.
+    """
+    if not Path(folder).is_dir():
+        raise OptionError(f"must be the folder of a punctuation model, not {folder!r}", "punctuation")
+    files = [file for name in ("model.int8.onnx", "model.onnx") if (file := Path(folder) / name).exists()]
+    if not files:
+        raise ModelError(f"folder {folder!r} is not a punctuation model: model.onnx is missing")
+    sherpa, vocabulary = library("sherpa_onnx", "listen-sherpa"), Path(folder) / "bpe.vocab"
+    try:
+        if vocabulary.exists():
+            model = sherpa.OnlinePunctuationModelConfig(cnn_bilstm=str(files[0]), bpe_vocab=str(vocabulary))
+            online = sherpa.OnlinePunctuation(sherpa.OnlinePunctuationConfig(model_config=model))
+            return lambda text: str(online.add_punctuation_with_case(text))
+        offline = sherpa.OfflinePunctuation(
+            sherpa.OfflinePunctuationConfig(sherpa.OfflinePunctuationModelConfig(ct_transformer=str(files[0])))
+        )
+        return lambda text: str(offline.add_punctuation(text))
+    except Exception as error:
+        raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
+
+
+class Punctuated:
+    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance."""
+
+    def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
+        self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()
+
+    def hear(self, samples: Samples) -> Iterator[Recognised]:
+        """Yield what a block of audio adds."""
+        yield from self._all(self._recogniser.hear(samples))
+
+    def finish(self) -> Iterator[Recognised]:
+        """Yield the utterance that is still open, as final."""
+        yield from self._all(self._recogniser.finish())
+
+    def hurry(self) -> None:
+        """Pass on that the end of the audio was asked for."""
+        getattr(self._recogniser, "hurry", bool)()
+
+    def close(self) -> None:
+        """Release the recogniser's resources."""
+        self._recogniser.close()
+
+    def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
+        for each in recognised:
+            if isinstance(each, Hypothesis) and each.text.strip():
+                self._capitals, text = self._capitals.lowered(each.text)
+                text = self._punctuate(text)
+                each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
+            yield each

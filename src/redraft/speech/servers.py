@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from redraft import deadlines
-from redraft.backoff import Backoff
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import Item
+from redraft.deadlines import Backoff
 from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library

@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
 from redraft.decoding.methods.ssbd import Everything, PreviousOutput  # noqa: E402
-from redraft.decoding.rules.exact import Exact  # noqa: E402
+from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

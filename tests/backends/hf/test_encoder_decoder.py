@@ -18,10 +18,10 @@ from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.captions.events import Caption  # noqa: E402
 from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
-from redraft.decoding.rules.exact import Exact  # noqa: E402
+from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
 from redraft.generator import Generator  # noqa: E402

@@ -13,9 +13,9 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
-from redraft.decoding.rules.exact import Exact  # noqa: E402
+from redraft.decoding.rules import Exact  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, PIECES  # noqa: E402
 

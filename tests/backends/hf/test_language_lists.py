@@ -16,7 +16,7 @@ from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES 
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART_50
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB
 
-from redraft.backends.hf.languages import LanguageCodes
+from redraft.backends.hf.encoder_decoder import LanguageCodes
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 

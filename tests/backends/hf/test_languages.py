@@ -9,7 +9,7 @@ import transformers
 
 pytest.importorskip("torch", reason="needs the extra hf")
 
-from redraft.backends.hf.languages import SourcePrompts
+from redraft.backends.hf.encoder_decoder import SourcePrompts
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.languages import parse_language
 from redraft.decoding.types import Prompt

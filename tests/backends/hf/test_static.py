@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.cache import BLOCK  # noqa: E402
+from redraft.backends.hf.decoder_only import WIDTHS, StaticPasses, shape_of  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
-from redraft.backends.hf.static import WIDTHS, StaticPasses, shape_of  # noqa: E402
 from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.types import ROOT, Draft, Provenance, Score  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402

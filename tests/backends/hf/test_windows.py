@@ -10,10 +10,10 @@ import transformers
 torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
-from redraft.decoding.rules.exact import Exact  # noqa: E402
+from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import LIMIT, VOCABULARY, chain, logs, path_to, tree  # noqa: E402

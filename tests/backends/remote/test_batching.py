@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from redraft.backends.remote import batching
-from redraft.backends.remote.batching import batched
+from redraft.backends import load
+from redraft.backends.load import batched
 from tests.backends.remote.servers import FakeVllm, Table, connected
 
 
@@ -51,7 +51,7 @@ def test_as_many_requests_as_server_batches(limit: int, monkeypatch: pytest.Monk
         return answer(*request)
 
     monkeypatch.setattr(server, "answer", counted)
-    monkeypatch.setattr(batching, "time", clock)
+    monkeypatch.setattr(load, "time", clock)
     with closing(connected(server, slots=8, ahead=17)) as backend:
         assert batched(backend) == limit
     with closing(connected(server, slots=2, ahead=17)) as backend:

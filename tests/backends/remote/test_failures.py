@@ -17,8 +17,8 @@ from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import RemoteModel, check_ids, served
-from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Failure
+from redraft.deadlines import Backoff
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.backends.remote.servers import KEY, NAME, SERVER, FakeServer, FakeSglang, FakeVllm, Table, connected, sent_by

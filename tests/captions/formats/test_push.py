@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from redraft import deadlines
-from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
 from redraft.captions.formats.write import Writer
+from redraft.deadlines import Backoff
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)

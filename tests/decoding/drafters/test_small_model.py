@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters import Nothing, SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.ssbd import Everything
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (

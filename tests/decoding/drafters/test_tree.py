@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters import Tree
 from redraft.decoding.types import ROOT, Draft, Provenance
 
 PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import Draft, Output, Provenance
 from tests.fakes import END, RandomModel, greedy
 

@@ -16,7 +16,7 @@ from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.aasd import Aligned, Conditional, Test, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.methods.lookup import Lookup
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import Draft, Drafter, Output, Provenance, Score
 from tests.fakes import END, RandomModel, greedy
 

@@ -8,7 +8,7 @@ import pytest
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.lines import LineBreaks
+from redraft.decoding.ends import LineBreaks
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.beam import Beam

@@ -12,7 +12,7 @@ from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.combined import ByProvenance, FirstNonEmpty
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel

@@ -15,7 +15,7 @@ from redraft.decoding.methods.combined import FirstNonEmpty
 from redraft.decoding.methods.jacobi import STARTS, Agreement, Jacobi, estimated_length
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.lookup import Lookup
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Provenance
 from tests.fakes import END, RandomModel, greedy
 

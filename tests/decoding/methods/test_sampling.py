@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyDistribution
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters import Nothing, SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.sampling import Rejection, residual
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import (
     DRAFT_MODEL,

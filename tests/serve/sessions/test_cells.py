@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.protocol import Frame
-from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.broadcast import Broadcast, Outbox
 from redraft.serve.sessions.cells import Key, key_of
-from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
 
 KEYS: list[Key] = [("1", "de"), ("1", "ja"), ("2", "de"), ("3", "ja")]

@@ -21,9 +21,9 @@ from redraft.engine.pending import MOST_PENDING, Silence
 from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http.sockets import Incoming, _parse
+from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import FULL, LiveSession
-from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.transcript import Transcript
 from tests.serve.fakes import offline
 from tests.serve.talking import eventually

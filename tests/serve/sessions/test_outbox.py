@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from redraft.protocol import Frame
-from redraft.serve.sessions.outbox import Outbox, close_reason
+from redraft.serve.sessions.broadcast import Outbox, close_reason
 
 
 def test_replaced_message_keeps_place() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import redraft.serve.sessions.past
+import redraft.serve.sessions.rooms
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
 from redraft.serve.sessions.broadcast import Broadcast
-from redraft.serve.sessions.past import PastSessions
+from redraft.serve.sessions.rooms import PastSessions
 from redraft.serve.sessions.transcript import Transcript
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, say
@@ -118,13 +118,13 @@ def names(past: PastSessions) -> str:
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     past = PastSessions(10, lambda: now)
-    monkeypatch.setattr(redraft.serve.sessions.past, "MOST", 2)
+    monkeypatch.setattr(redraft.serve.sessions.rooms, "MOST", 2)
     for name in "123":
         keep(past, name)
     assert names(past) == "23"
     past.drop("3")  # it has started again
     assert names(past) == "2"
-    monkeypatch.setattr(redraft.serve.sessions.past, "MOST_BYTES", 2000)
+    monkeypatch.setattr(redraft.serve.sessions.rooms, "MOST_BYTES", 2000)
     keep(past, "1", "ü" * 600)
     assert names(past) == "1"
     keep(past, "3", "u" * 2000)

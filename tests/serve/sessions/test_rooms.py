@@ -14,7 +14,7 @@ from redraft.errors import OptionError
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, new_key
-from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.rooms import Rooms, check_rooms
 from redraft.serve.settings import load
 from tests.serve.servers import Running, running

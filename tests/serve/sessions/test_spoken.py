@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from redraft import protocol
 from redraft.captions.events import Update
 from redraft.protocol import Frame
+from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.transcript import from_lines
 from tests.serve.fakes import offline
 from tests.serve.servers import running

@@ -16,8 +16,8 @@ from redraft.captions.languages import parse_language
 from redraft.decoding.types import Tally
 from redraft.engine.lanes import Answer
 from redraft.protocol import Frame, new_token
+from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, finals, say

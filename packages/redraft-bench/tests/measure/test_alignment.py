@@ -9,7 +9,7 @@ import pytest
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.lookup import Lookup
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft_bench.scripts.alignment import Aligning, overlap
 from tests.fakes import RandomModel, greedy
 

@@ -9,7 +9,7 @@ import pytest
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method

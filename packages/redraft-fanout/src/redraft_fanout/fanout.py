@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from redraft import deadlines, protocol
 from redraft.protocol.codes import Refused
-from redraft.serve.admission import DRAINING
+from redraft.serve.service import DRAINING
 from redraft.serve.sessions.fanout import Fanout
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession

@@ -11,12 +11,11 @@ from contextlib import suppress
 from pydantic import ValidationError
 
 from redraft import protocol
-from redraft.backoff import Backoff
+from redraft.deadlines import Backoff
 from redraft.protocol import Frame
-from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.broadcast import Broadcast, Outbox
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.outbox import Outbox
 from redraft_fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 
 log = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from starlette.applications import Starlette
 from redraft import deadlines
 from redraft.backends.load import default_contexts
 from redraft.backends.remote.address import is_remote
-from redraft.serve.admission import STOPPED
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.process import allow_open_files, set_up_logs
+from redraft.serve.service import STOPPED
 from redraft.serve.settings import ServeSettings, load
 
 log = logging.getLogger(__name__)

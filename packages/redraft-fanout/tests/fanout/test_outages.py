@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosedOK
 
 from fanout.conftest import RedisServer, replica
 from fanout.sessions import begin, fanout_of, watch
-from redraft.backoff import Backoff
+from redraft.deadlines import Backoff
 from redraft.protocol import Begin, Done
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.settings import ServeSettings

@@ -23,9 +23,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
+from redraft.backends.hf.base import shortened
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-from redraft.backends.hf.layers import shortened
 from redraft.errors import CapabilityError
 from redraft_train.batch import Example, TrainingBatch, collate, length, logits
 

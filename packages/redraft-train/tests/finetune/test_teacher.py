@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs the extra train")
 
 from finetune.tiny import FAMILIES, sentences, teacher  # noqa: E402
 from redraft import Translator, Update  # noqa: E402
-from redraft.decoding.lines import LineBreaks  # noqa: E402
+from redraft.decoding.ends import LineBreaks  # noqa: E402
 from redraft.decoding.types import Rows, Score  # noqa: E402
 from tests.backends.hf.models import END, PAD, VOCABULARY, generation, prompts  # noqa: E402
 

@@ -16,9 +16,9 @@ from recipe.toys import toy_pairs, write_pairs  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp  # noqa: E402
 from redraft.backends.options import LlamaOptions  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
-from redraft.decoding.rules.exact import Exact  # noqa: E402
+from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
 from redraft_bench.eval.spoken import held_out  # noqa: E402
 from redraft_train.recipe import calibrate  # noqa: E402

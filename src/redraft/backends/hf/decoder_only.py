@@ -1,4 +1,8 @@
-"""Decoder-only models: one forward pass for all slots of a round, and draft trees through an attention mask.
+"""Decoder-only models: one pass for all slots of a round, draft trees by an attention mask, and fixed shapes.
+
+A short pass is hundreds of small kernels, and starting them takes longer than running them.  A graph starts all of them
+at once, but has fixed shapes and addresses: so a pass is padded to the next of a few widths and lengths, and its inputs
+are copied into tensors that stay.
 
 A pass has a row per request.  The ids to process are at the end of their row, after padding, so that the wanted logits
 are the last of every row.  A tree's nodes are stored after the prefix in draft order, one cell each; afterwards the
@@ -8,22 +12,91 @@ cells of the accepted path are moved together and the others are dropped.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from redraft.backends.hf.base import HfBackend, TorchRows
-from redraft.backends.hf.cache import CellPlan, Masks, PassRow, SlotCache
-from redraft.backends.hf.layers import decoder_layers, shortened
-from redraft.backends.hf.static import Inputs, StaticPasses, cells_of, shape_of
+from redraft.backends.hf.base import HfBackend, TorchRows, decoder_layers, shortened
+from redraft.backends.hf.cache import BLOCK, CellPlan, Masks, PassRow, SlotCache
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import HfOptions
 from redraft.decoding.backend import Capability
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
+
+#: Numbers of new ids to which passes are padded; wider ones, such as those of new prompts, run as they are.
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+Inputs = Mapping[str, Tensor]
+
+
+def shape_of(width: int, length: int) -> tuple[int, int] | None:
+    """Return the width and the number of cells to which a pass is padded; None if it runs as it is."""
+    fixed = next((each for each in WIDTHS if each >= width), None)
+    return None if fixed is None else (fixed, cells_of(length))
+
+
+def cells_of(length: int) -> int:
+    """Return the number of cells to which a length is rounded up."""
+    return -(-length // BLOCK) * BLOCK
+
+
+@dataclass(slots=True)
+class _Pass:
+    inputs: dict[str, Tensor]
+    output: Tensor
+    graph: torch.cuda.CUDAGraph | None
+
+
+class StaticPasses:
+    """Runs a function in fixed shapes: captured once for each on a GPU and replayed, called elsewhere.
+
+    Args:
+        run: computes a pass from its inputs and its number of cells; all that changes from pass to pass must be in the
+            inputs.
+    """
+
+    def __init__(self, run: Callable[[Inputs, int], Tensor]) -> None:
+        self._run = run
+        #: By (batch, width, cells).
+        self._passes: dict[tuple[int, int, int], _Pass] = {}
+
+    def __call__(self, inputs: Inputs, length: int) -> Tensor:
+        """Return what the function returns; another pass of the shape overwrites it.
+
+        Args:
+            inputs: tensors by name; ``ids``, (batch, width), is among them.
+            length: number of cells, as in `shape_of`.
+        """
+        batch, width = inputs["ids"].shape
+        key = batch, width, length
+        if (found := self._passes.get(key)) is None:
+            found = self._passes[key] = self._captured(inputs, length)
+        for name, tensor in inputs.items():
+            found.inputs[name].copy_(tensor)
+        if found.graph is None:
+            found.output = self._run(found.inputs, length)
+        else:
+            found.graph.replay()
+        return found.output
+
+    def _captured(self, inputs: Inputs, length: int) -> _Pass:
+        held = {name: tensor.clone() for name, tensor in inputs.items()}
+        if not held["ids"].is_cuda:
+            return _Pass(held, held["ids"], None)
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # libraries set themselves up, which cannot be captured
+            self._run(held, length)
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = self._run(held, length)
+        return _Pass(held, output, graph)
+
 
 #: Maximum relative difference between two computations of the same row, in 32 bits and in lower precision.
 _ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1

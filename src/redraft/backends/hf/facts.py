@@ -25,7 +25,7 @@ from transformers.utils import logging
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.chat import ChatTemplate
 from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
-from redraft.models.gguf_files import check_gguf, other_than_weights, parts
+from redraft.models.disk import check_gguf, other_than_weights, parts
 from redraft.models.hub import hub_host
 
 #: Ending of files whose weights transformers turns into floats.

@@ -17,7 +17,7 @@ import httpx2
 
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import KEY_VARIABLE
-from redraft.backoff import Backoff
+from redraft.deadlines import Backoff
 from redraft.errors import MissingExtra, ModelError, first_sentence
 from redraft.proxies import is_local, needs_package, through
 

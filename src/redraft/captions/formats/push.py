@@ -27,11 +27,11 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 import langcodes
 
 from redraft import deadlines
-from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import Audience, Writer, spoken
 from redraft.captions.languages import parse_language
+from redraft.deadlines import Backoff
 from redraft.errors import OptionError
 from redraft.proxies import address_parts, is_local
 

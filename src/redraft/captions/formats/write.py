@@ -37,7 +37,7 @@ MOST_SPOKEN = 256
 
 
 class Audience(Protocol):
-    """What the audience may see, for example `redraft.client.control.Control`."""
+    """What the audience may see, for example `redraft.client.ledger.Control`."""
 
     @property
     def paused(self) -> bool:

@@ -13,7 +13,7 @@ import click
 from redraft import interrupt
 from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
-from redraft.captions.metadata import TEMPLATE_NAMES
+from redraft.captions.settings import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.notice import introduce, notice
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
-    from redraft.cli.shared.remote import CommandClient
+    from redraft.cli.shared.driver import CommandClient
     from redraft.speech.delay import Delay
 
 template = click.option(
@@ -144,12 +144,11 @@ def caption(
     _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["option"])
     with interrupt.ends_process():  # slow imports
-        from redraft.captions.fields import prompt_file
         from redraft.captions.languages import parse_languages, same_of
         from redraft.captions.style import Style
+        from redraft.captions.templates import prompt_file
         from redraft.cli.shared import stream
-        from redraft.cli.shared.driver import Driver
-        from redraft.cli.shared.uncaptioned import accounted
+        from redraft.cli.shared.driver import Driver, accounted
         from redraft.speech.delay import Lateness, captions_behind
 
     shown = parse_languages(chosen["to"])
@@ -228,7 +227,7 @@ def _on_a_server(
     news: Callable[[str], object],
 ) -> CommandClient:
     """Return the client of a server; options that were not given are left to it."""
-    from redraft.cli.shared.remote import CommandClient  # needs an extra
+    from redraft.cli.shared.driver import CommandClient  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
     asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}

@@ -1,4 +1,4 @@
-"""The loop of commands that make captions: updates go to a translator, here or on a server, its events to a writer."""
+"""The loop of commands that make captions, and what is named if it ends too early."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from redraft.captions.events import Event, Failure
-from redraft.captions.formats.write import Writer
+import click
+
+from redraft import deadlines
+from redraft.captions.events import Event, Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.captions.formats.write import Writer, failure_line
 from redraft.cli.shared.ending import Ending, Interrupted
+from redraft.client import Client, ServerError
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
 from redraft.tasks import beside
@@ -22,6 +28,62 @@ from redraft.tasks import beside
 if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.client import Client
+
+
+#: Seconds for reading the rest of an input after a failure: of a pipe, which ends at once, and of others.
+_DRAINED, _LAST = 10.0, 0.5
+
+
+@contextmanager
+def accounted(
+    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, timed: bool = False
+) -> Iterator[Backlog]:
+    """Read items on a thread; if the block fails, name what has no caption on standard error.
+
+    Args:
+        ending: asks for the end of the items.
+        timed: whether live updates without a time get that at which they came, in seconds from now.
+
+    Raises:
+        Exit: a second signal has ended the block.
+    """
+    items = _timed(items) if timed and ending.live else items
+    backlog = Backlog(_begun(items, ending), languages, live=ending.live)
+    ending.when_asked(backlog.hurry)
+    try:
+        yield backlog
+    except BaseException as error:
+        ending.stop()
+        backlog.wait(_DRAINED if ending.drains else _LAST)
+        with suppress(OSError):
+            for failure in backlog.failures():
+                click.echo(failure_line(failure), err=True)
+        if isinstance(error, Interrupted) and ending.signal is not None:
+            raise click.exceptions.Exit(128 + ending.signal) from None
+        raise
+    finally:
+        ending.stop()
+        backlog.close()
+        backlog.wait(deadlines.TOGETHER)
+
+
+def _begun(items: Iterable[Item], ending: Ending) -> Iterator[Item]:
+    """Pass on the items; if the end is asked for before anything is recognised, no failure either."""
+    begun = False
+    for item in items:
+        begun = begun or isinstance(item, Update)
+        if begun or not ending.asked:
+            yield item
+
+
+def _timed(items: Iterable[Item], clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
+    """Time what has no time by the clock."""
+    opened = clock()
+    for item in items:
+        if isinstance(item, Update) and item.time is None:
+            yield replace(item, time=round(clock() - opened, 3))
+        else:
+            yield item
 
 
 @dataclass
@@ -139,3 +201,22 @@ def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     """Log problems of tasks, unless a signal has ended them."""
     if not isinstance(context.get("exception"), Interrupted):
         loop.default_exception_handler(context)
+
+
+class CommandClient(Client):
+    """A client that names the options of an API key; its addresses go to standard error when the session begins."""
+
+    async def __aenter__(self) -> Client:
+        try:
+            await super().__aenter__()
+        except ServerError as error:
+            if error.code != "key":
+                raise
+            needed = "the server needs an API key: set REDRAFT_KEY in the environment, or use --key"
+            sentence = needed if self._key is None else f"{error}; it was given by --key or REDRAFT_KEY"
+            raise ServerError(error.code, sentence) from None
+        print(f"viewers: {self.viewers_page}", file=sys.stderr)
+        if sys.stderr.isatty():  # who has it controls what viewers see, so it stays out of logs
+            print(f"control: {self.control_address}", file=sys.stderr)
+        sys.stderr.flush()
+        return self

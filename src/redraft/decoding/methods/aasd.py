@@ -49,10 +49,10 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters import Tree
 from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods.lookup import KEY, NGRAM, Pool, Step
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import (
     EMPTY_DRAFT,
     ROOT,

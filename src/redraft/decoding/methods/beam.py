@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.drafters.tree import Tree
-from redraft.decoding.lines import NO_BREAKS, LineEnd
+from redraft.decoding.drafters import Tree
+from redraft.decoding.ends import NO_BREAKS, LineEnd
 from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.search import MOST
 from redraft.decoding.types import (

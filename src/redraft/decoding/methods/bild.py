@@ -1,6 +1,6 @@
 """Speculative Decoding with Big Little Decoder (BiLD).
 
-A small model drafts while it is confident (`redraft.decoding.drafters.small_model`: the fallback policy, section 3.3;
+A small model drafts while it is confident (`redraft.decoding.drafters`: the fallback policy, section 3.3;
 Algorithm 1, lines 3-6), and the large model rolls back what it finds improbable (`Rollback`: the rollback policy,
 section 3.4; Algorithm 1, lines 9-16).  The small model is a second model, or the target's first layers (early exit,
 section 4.4).  Section 7.4 samples.  In the experiment of section 3.1, the large model only replaces tokens (Figure 2).
@@ -9,11 +9,10 @@ section 4.4).  Section 7.4 samples.  In the experiment of section 3.1, the large
 from __future__ import annotations
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters import SmallModel
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods.options import WINDOW, sampler, sampling
-from redraft.decoding.rules.exact import walk
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import walk
+from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
 from redraft.decoding.types import Draft, Drafter, Rows, Rule, Verdict
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters import SmallModel
 from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods.aasd import END_GUARD, HOW, VERIFICATION, conditional
 from redraft.decoding.methods.bild import FALLBACK, ROLLBACK, Rollback
 from redraft.decoding.methods.lookup import LOOKUP, lookup
-from redraft.decoding.methods.options import WINDOW
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
-from redraft.decoding.rules.exact import Exact
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact
+from redraft.decoding.sampling import WINDOW, Sampler
 from redraft.decoding.types import (
     OF_PREVIOUS,
     Asking,

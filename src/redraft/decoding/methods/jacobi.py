@@ -3,7 +3,7 @@
 The paper solves y_i = argmax p(y_i | y_<i, x) for a block of positions at once (equations 3 and 4): each iteration runs
 the model on the current guess, and its predictions are the next guess.  Here the guess is the draft, the pass that
 scores it is the iteration, and its rows are the next guess.  The acceptance rule determines the stopping condition:
-`Agreement` is the paper's (equation 5); `redraft.decoding.rules.exact.Exact` accepts every converged prefix at once
+`Agreement` is the paper's (equation 5); `redraft.decoding.rules.Exact` accepts every converged prefix at once
 ("fast-forward") and lets the block slide.
 
 A block of b positions needs b - 1 draft tokens, since the pass also predicts the position after its last input.
@@ -25,7 +25,7 @@ token are ignored.
 from __future__ import annotations
 
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Provenance, Rows, Rule, Verdict, common_prefix
 
 #: Initial guesses of a position (INITT in Algorithm 1; the paper uses only "pad").

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from redraft.decoding.method import Method, Option, Setup
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.

@@ -1,7 +1,7 @@
 """The default method, which is ours.
 
 It is SSBD (`redraft.decoding.methods.ssbd`) with two biases, one towards what the reader sees and a smaller one towards
-the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.certainty`), what
+the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.followers`), what
 two outputs agree on is shown (`redraft.decoding.display`; LocalAgreement, Liu et al. 2020), and a final caption is
 chosen among candidates (`redraft.captions.finals`).
 """

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters import Nothing, SmallModel
 from redraft.decoding.method import Method, Setup
-from redraft.decoding.methods.options import WINDOW, sampler, sampling
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
 from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
 
 

@@ -35,11 +35,10 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods.options import sampler, sampling
-from redraft.decoding.rules.exact import Exact, argmax_child, walk
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact, argmax_child, walk
+from redraft.decoding.sampling import Sampler, sampler, sampling
 from redraft.decoding.types import (
     EMPTY_DRAFT,
     OF_PREVIOUS,

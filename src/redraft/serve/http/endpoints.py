@@ -1,9 +1,10 @@
-"""The HTTP endpoints: translation, sentences, transcripts, captions by POST, QR codes, health and metrics."""
+"""The HTTP endpoints, and the API in one table; `tools.api` makes its description from the same."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
 from functools import cache, wraps
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from redraft import protocol
 from redraft.captions import events, languages
@@ -23,14 +25,12 @@ from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.protocol import Line
 from redraft.protocol.bodies import MOST_CHARACTERS, Sentences, Text, Translate, Translations
-from redraft.protocol.codes import CODES, Refused
-from redraft.protocol.fields import describe
+from redraft.protocol.codes import CODES, Refused, describe
 from redraft.serve.access import one_client
 from redraft.serve.http.qr import MOST_LINK
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.past import Past
-from redraft.serve.sessions.rooms import Room, Session
+from redraft.serve.sessions.rooms import Past, Room, Session
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -382,3 +382,43 @@ async def qr(request: Request) -> Response:
 
 def _state(well: bool, sentence: str) -> Response:
     return JSONResponse({"status": "ok"}) if well else refusal(Refused("engine", sentence), 503)
+
+
+#: Method, path with parameter names in braces, and endpoint, whose docstring's first line is the summary.
+OPERATIONS: tuple[tuple[str, str, Endpoint], ...] = (
+    ("POST", "/v1/translate", translate_text),
+    ("POST", "/v1/sentences", sentences),
+    ("POST", "/v1/sessions", begin),
+    ("GET", "/v1/sessions/{session}", about),
+    ("GET", "/v1/sessions/{session}/transcript", transcript),
+    ("GET", "/v1/rooms/{room}", room),
+    ("GET", "/v1/rooms/{room}/transcript", transcript),
+    ("POST", "/v1/control/{token}", decide),
+    ("POST", "/v1/ingest/{token}", ingest),
+    ("GET", "/v1/ingest/{token}", ingested),
+    ("GET", "/v1/ingest/{token}/seq", ingested),
+    ("DELETE", "/v1/ingest/{token}", finish),
+    ("GET", "/v1/offer", offer),
+    ("GET", "/v1/talk", talk),
+    ("GET", "/v1/qr", qr),
+    ("GET", "/health", health),
+    ("GET", "/ready", ready),
+    ("GET", "/metrics", metrics),
+)
+
+
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """Make one endpoint for all methods of a path, so that a 405 response lists them all."""
+
+    async def answer(request: Request) -> Response:
+        return await endpoints["GET" if request.method == "HEAD" else request.method](request)
+
+    return answer
+
+
+def routes() -> list[Route]:
+    """Return a route for every path of the table."""
+    found: dict[str, dict[str, Endpoint]] = defaultdict(dict)
+    for method, path, endpoint in OPERATIONS:
+        found[path][method] = endpoint
+    return [Route(path, answering(_by_method(each)), methods=list(each)) for path, each in found.items()]

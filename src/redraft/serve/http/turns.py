@@ -1,4 +1,4 @@
-"""Connections and requests take turns, so that many of them delay captions by one, not by all of them.
+"""Connections and requests take turns and have their share of the time, whatever they send.
 
 The event loop would otherwise answer everything that has arrived before it sends the next caption, and meanwhile the
 engine's thread would wait for Python's interpreter lock.  While an engine works, they have a share of the processor:
@@ -6,14 +6,20 @@ what an audience needs that opens a page together at once, and more only slowly.
 
 Nothing is limited by address below `MOST_WAITING`: an audience in one hall often has one address, and a viewer loads
 some 20 files.
+
+A websocket's tiny frames, pings and continuations, and a request's tiny headers, cost far more time to parse than to
+send, and nothing above the protocol sees most of them.  So what a connection receives is handed on in small pieces, the
+processor time that this takes is measured, and reading rests until the connection has used no more than its share.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from typing import Any
 
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Bucket
@@ -81,3 +87,113 @@ class Turns:
             waiting.set_result(None)
         self._before = self._used()
         self._timer = asyncio.get_running_loop().call_later(GAP, self._next)
+
+
+#: Bytes read at a time: the parser needs some milliseconds for as many of the smallest frames.
+_PIECE = 2048
+#: Share of the time that one connection may use, and seconds of processor time that it may use at once.
+READ_SHARE, READ_BURST = 0.1, 0.01
+#: Seconds after which a connection is closed that has wanted more than its share all the while.
+PATIENCE = 30.0
+#: Where all connections of a thread's loop read to, since each hands on at once what it has read.
+_room = threading.local()
+
+
+class Braked(asyncio.BufferedProtocol):
+    """Hands what a connection receives on to a protocol.
+
+    Nothing is read while the peer does not read either: answers to its pings would pile up.
+
+    Args:
+        used: returns the processor time of this thread in seconds.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, used: Callable[[], float] = time.thread_time) -> None:
+        self._inner, self._used = inner, used
+        self._transport: Any = None
+        #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
+        self._reasons: set[str] = set()
+        self._bucket = Bucket(READ_SHARE, READ_BURST)
+        #: When the connection last had its whole burst left.
+        self._modest = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = transport
+        self._modest = asyncio.get_running_loop().time()
+        self._inner.connection_made(Watched(transport, self))  # type: ignore[arg-type]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._inner.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        """Pass the end of what the peer sends on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Read no more until the peer reads."""
+        self.pause("unread")
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        self.resume("unread")
+        self._inner.resume_writing()
+
+    def pause(self, reason: str) -> None:
+        """Read no more, for a reason."""
+        self._reasons.add(reason)
+        self._transport.pause_reading()
+
+    def resume(self, reason: str) -> None:
+        """Read again, unless there is another reason not to."""
+        self._reasons.discard(reason)
+        if not self._reasons:
+            self._transport.resume_reading()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read to."""
+        if not hasattr(_room, "piece"):
+            _room.piece = memoryview(bytearray(_PIECE))
+        return _room.piece  # type: ignore[no-any-return]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand on what was read."""
+        self.data_received(bytes(_room.piece[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what was received, and rest if that took more time than there was left."""
+        began = self._used()
+        self._inner.data_received(data)
+        now = asyncio.get_running_loop().time()
+        if self._bucket.fill(now):
+            self._modest = now
+        self._bucket.left -= self._used() - began
+        if not (rest := self._bucket.wait()):
+            return
+        if now - self._modest > PATIENCE:
+            self._transport.abort()
+            return
+        self.pause("more than its share")
+        asyncio.get_running_loop().call_later(rest, self.resume, "more than its share")
+
+
+class Watched:
+    """A transport whose reading is also stopped by a `Braked`."""
+
+    def __init__(self, transport: asyncio.BaseTransport, brake: Braked) -> None:
+        self._transport, self._brake = transport, brake
+        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
+
+    def __getattr__(self, name: str) -> Any:
+        """Return everything else of the transport."""
+        return getattr(self._transport, name)
+
+    def pause_reading(self) -> None:
+        """Read no more."""
+        self._brake.pause("unwanted")
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._brake.resume("unwanted")

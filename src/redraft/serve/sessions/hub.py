@@ -16,17 +16,15 @@ from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
-from redraft.serve.admission import DRAINING, STOPPED, Admission
 from redraft.serve.metrics import Metrics
 from redraft.serve.requests import Requests
-from redraft.serve.service import Service, offer_of
+from redraft.serve.service import DRAINING, STOPPED, Admission, Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.outbox import Outbox
-from redraft.serve.sessions.past import Past, PastSessions
-from redraft.serve.sessions.rooms import Room, Rooms, Session
+from redraft.serve.sessions.rooms import Past, PastSessions, Room, Rooms, Session
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)

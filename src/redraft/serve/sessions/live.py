@@ -28,10 +28,9 @@ from redraft.serve.access import Rate
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
-from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.broadcast import Broadcast, Outbox
 from redraft.serve.sessions.cells import key_of
 from redraft.serve.sessions.folder import Folder, SessionFile
-from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
 from redraft.serve.sessions.transcript import Transcript
 

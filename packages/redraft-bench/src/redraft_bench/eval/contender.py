@@ -19,8 +19,8 @@ class Contender:
     Attributes:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
-        lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
-            for captions that grow.
+        lines: shows lines that never change (`redraft.captions.formats.rows`), each after this many seconds at most;
+            None for captions that grow.
         threads: CPU threads; None for those of the run.
         batch: number of segments that are translated at once.
     """

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.rows import Reading
 from redraft.captions.languages import parse_language
-from redraft.captions.reading import Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.drive import Decoding, run_together

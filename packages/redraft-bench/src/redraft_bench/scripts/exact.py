@@ -34,7 +34,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
-from redraft.decoding.loops import loop_at_end
+from redraft.decoding.ends import loop_at_end
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
 from redraft.decoding.selection import Selection

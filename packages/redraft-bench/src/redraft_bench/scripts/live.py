@@ -24,8 +24,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from redraft.captions.events import Caption, Event, Update
-from redraft.captions.newest import Newest
+from redraft.captions.events import Caption, Event, Newest, Update
 from redraft.decoding.method import Value
 from redraft.signature import signature
 from redraft.translator import Translator

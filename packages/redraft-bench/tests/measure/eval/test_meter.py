@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method

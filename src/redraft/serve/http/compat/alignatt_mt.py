@@ -28,9 +28,8 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft import deadlines
-from redraft.captions.events import LONGEST_TEXT, Caption, Event, Failure, Update, is_seconds
+from redraft.captions.events import LONGEST_TEXT, Caption, Event, Failure, Newest, Update, is_seconds
 from redraft.captions.formats.read import cleaned
-from redraft.captions.newest import Newest
 from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
@@ -41,9 +40,9 @@ from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
-from redraft.serve.admission import STOPPED, refused_option
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
+from redraft.serve.service import STOPPED, refused_option
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 

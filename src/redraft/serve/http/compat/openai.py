@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
 from redraft.engine.chat import Answered, Chat
-from redraft.engine.once import Task
+from redraft.engine.lanes import Task
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated

@@ -16,7 +16,7 @@ from redraft.backends.engine import have_amx
 from redraft.backends.options import LlamaOptions
 from redraft.cores import usable_cores
 from redraft.errors import ModelError
-from redraft.models.gguf_files import check_gguf
+from redraft.models.disk import check_gguf
 from redraft_bench.bench.peers.engine import Generated, PassLog
 
 

@@ -26,7 +26,7 @@ from urllib.request import Request, urlopen
 from redraft.backends.options import LlamaOptions
 from redraft.cores import usable_cores
 from redraft.errors import CapabilityError, ModelError
-from redraft.models.gguf_files import check_gguf
+from redraft.models.disk import check_gguf
 from redraft_bench.bench.peers.engine import Generated
 from redraft_bench.eval.record import PassRecord
 

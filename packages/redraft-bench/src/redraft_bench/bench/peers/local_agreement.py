@@ -16,10 +16,10 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import whole_words
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
-from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, common_prefix
 from redraft.translator import line_breaks

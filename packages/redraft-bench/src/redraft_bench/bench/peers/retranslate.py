@@ -14,7 +14,7 @@ from redraft.captions.style import Style
 from redraft.captions.templates import Request
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
-from redraft.decoding.loops import longest_output
+from redraft.decoding.ends import longest_output
 from redraft.decoding.selection import Selection
 from redraft.decoding.types import Prompt
 from redraft.translator import own_script

@@ -1,5 +1,5 @@
 // Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
-// stood, or waited, long enough; as redraft.captions.reading, and tests/captions/reading.json for both.
+// stood, or waited, long enough; as redraft.captions.formats.rows, and tests/captions/reading.json for both.
 
 /** The server's rules of where a line may be broken (redraft.captions.breaks). */
 const { default: RULES } = await import("./breaks.js");

@@ -1,4 +1,4 @@
-"""The way through a draft tree, and exact acceptance."""
+"""The way through a draft tree, and exact acceptance, which several papers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How probable the new part of an output is: what of it is shown at first sight, and where it ends (ours).
+"""How probable an output is, while it is decoded: where a partial one ends, and how candidates compare.
 
 The end of a translation of half a sentence is a guess at what has not been said yet.  The model knows: it gives these
 tokens little probability.  So one number follows a partial output while it is decoded, the joint probability q of the
@@ -15,6 +15,9 @@ Simultaneous translation has other rules for where a partial output ends: attent
 AlignAtt, Papi et al. 2023; DOA, which reads attention too), the first hypothesis of a beam that is unreliable
 (incremental blockwise beam search, Polák et al. 2023), agreement with the next output (LocalAgreement, Liu et al.
 2020), or a maximum length.  This one needs neither attention nor calibration, and a pass that runs anyway computes it.
+
+Candidates for a final text are compared by it (`redraft.captions.finals`).  Rules that keep a less probable token, such
+as SSBD's bias, also give up something, which tells where a second look is worth a pass.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from redraft.decoding.types import Draft, Rows, Verdict
+from redraft.decoding.types import Draft, Likelihood, Rows, Verdict
 
 #: Fewest new tokens of an output that is stopped.  With fewer, a model that is often in doubt would fall behind.
 LEAST_NEW = 3
@@ -84,3 +87,40 @@ class Certainty:
 
 def _log(probability: float) -> float:
     return math.log(probability) if probability > 0 else -math.inf
+
+
+class Weighing:
+    """Follows one output; implements `redraft.decoding.types.Follower`.
+
+    Attributes:
+        stops: whether the output is to end: never.
+    """
+
+    stops = False
+
+    def __init__(self) -> None:
+        #: By token, with the end: log-probability, and how much the most probable one has more.
+        self._tokens: list[tuple[float, float]] = []
+        self._known = True
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
+        if draft.leaves_only and not draft.is_chain:  # the rows before them were not asked for
+            self._known = False
+            return
+        for node, token in verdict.added(draft):
+            best, logprob = rows.argmax(node), min(0.0, rows.logprob(node, token))
+            self._tokens.append((logprob, 0.0 if token == best else max(0.0, rows.logprob(node, best) - logprob)))
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Take note of tokens that were added without a pass: nothing is known of them."""
+        self._known = False
+
+    def of(self, length: int, *, finished: bool) -> Likelihood | None:
+        """Return the likelihood of an output of so many tokens; None if it is unknown."""
+        tokens = self._tokens[: length + finished]
+        if not self._known or len(tokens) < max(1, length):
+            return None
+        mean = math.fsum(logprob for logprob, _ in tokens) / len(tokens)
+        first = next((place for place, (_, given_up) in enumerate(tokens) if given_up), length)
+        return Likelihood(mean, math.fsum(given_up for _, given_up in tokens), first)

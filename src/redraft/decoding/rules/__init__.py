@@ -1,1 +1,0 @@
-"""Exact acceptance, which several papers share; a rule decides which path of a scored draft is accepted."""
