@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from redraft.errors import MissingExtra, RedraftError
-from redraft.proxies import is_local, through
+from redraft.proxies import is_local, proxy_for
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "socks_proxy", "ws_proxy", "no_proxy")
 
@@ -52,15 +52,18 @@ def refusing() -> Iterator[str]:
 def test_this_machine(monkeypatch: pytest.MonkeyPatch, url: str, local: bool) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example.org:3128")
     assert is_local(url) == local
-    assert (through(url) == "") == local
+    assert (proxy_for(url) is None) == local
 
 
-def test_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert through("http://example.org") == ""
+def test_who_uses_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proxy_for("http://example.org") is None
     monkeypatch.setenv("all_proxy", "socks5://user:secret@proxy:1080")
-    assert through("http://example.org") == through("wss://example.org/a") == " through the proxy of the environment"
+    assert proxy_for("http://example.org") == "socks5://proxy:1080"
+    assert proxy_for("ws://example.org") is None  # as websockets has it
+    monkeypatch.setenv("https_proxy", "http://other:3128")
+    assert proxy_for("wss://example.org/a") == proxy_for("https://example.org") == "http://other:3128"
     monkeypatch.setenv("no_proxy", "example.org")
-    assert through("wss://example.org/a") == ""
+    assert proxy_for("wss://example.org/a") is None
 
 
 def recogniser(url: str) -> None:
@@ -95,7 +98,7 @@ def test_socks_without_package(monkeypatch: pytest.MonkeyPatch, reach: object) -
     for name in ("socks_proxy", "all_proxy"):
         monkeypatch.setenv(name, "socks5://user:secret@127.0.0.1:9")
     assert callable(reach)
-    with pytest.raises(MissingExtra, match="the proxy of the environment needs the package "):
+    with pytest.raises(MissingExtra, match=r"the proxy socks5://127.0.0.1:9 of the environment needs the package "):
         reach("http://example.invalid:8765")
 
 
@@ -106,7 +109,7 @@ def test_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch, reach: object, refu
     assert callable(reach)
     with pytest.raises(RedraftError) as raised:
         reach("http://example.invalid:8765")
-    assert "through the proxy of the environment" in str(raised.value)
+    assert f"through the proxy {refusing.replace('user:secret@', '')} of the environment" in str(raised.value)
     assert "secret" not in str(raised.value) and "not a Redraft server" not in str(raised.value)
 
 
@@ -115,7 +118,7 @@ def test_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch, reach: object)
     for name in ("http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert callable(reach)
-    with pytest.raises(RedraftError, match="cannot be reached through the proxy of the environment"):
+    with pytest.raises(RedraftError, match=r"cannot be reached through the proxy http://127.0.0.1:9 of the "):
         reach("http://example.invalid:8765")
 
 

@@ -262,7 +262,7 @@ class Client:
                 finally:  # closing waits for what is still to be sent, and nobody may read it
                     asyncio.get_running_loop().call_later(deadlines.GOODBYE, socket.transport.abort)
         except ImportError as error:
-            raise MissingExtra(needs_package("python-socks[asyncio]")) from error
+            raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
 
     async def _pause(self, wait: float | None, problem: Exception) -> None:
         """Wait before another attempt; raises `ServerError` if there is none."""

@@ -95,7 +95,7 @@ class Server:
             way = through(self.url)
             raise InputError(f"the recogniser at {self.url} cannot be reached{way}: {error}") from error
         except ImportError as error:
-            raise MissingExtra(needs_package("python-socks")) from error
+            raise MissingExtra(needs_package(self.url, "python-socks")) from error
         return socket
 
     def again(self) -> None:

@@ -64,7 +64,7 @@ class RemoteClient:
                 transport=transport,
             )
         except ImportError as error:
-            raise MissingExtra(needs_package("httpx2[socks]")) from error
+            raise MissingExtra(needs_package(server, "httpx2[socks]")) from error
         except ValueError as error:
             raise ModelError(f"{self._name} cannot be reached{self._way}: {first_sentence(error)}") from error
 
