@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import sys
+import threading
+import time
 
 import pytest
 from rich.cells import cell_len
@@ -275,6 +277,30 @@ def test_what_others_print_stands_above(shown: bool, monkeypatch: pytest.MonkeyP
     assert screen(console) == ["redraft: captions are late"] * shown + ["source 1.1", "de Hallo"]
     assert errors.getvalue() == "redraft: captions are late\n" * (not shown)
     assert sys.stderr is errors
+
+
+def test_captions_and_messages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither thread waits for the other for ever."""
+    monkeypatch.setattr(sys, "stderr", Errors())
+    writer = LiveWriter(["de"], Console(width=80, height=24, force_terminal=True, file=io.StringIO()))
+    writer.write(caption("1", "Hal"))
+
+    def write() -> None:
+        for seq in range(300):
+            writer.write(caption("1", f"Hallo {seq}", seq=seq))
+
+    def tell() -> None:
+        for _ in range(300):
+            notice("captions are late")
+
+    threads = [threading.Thread(target=each, daemon=True) for each in (write, tell)]
+    for each in threads:
+        each.start()
+    deadline = time.monotonic() + 100
+    for each in threads:
+        each.join(max(0.0, deadline - time.monotonic()))
+    assert not any(each.is_alive() for each in threads)
+    writer.close()
 
 
 def test_closed_output_gives_standard_error_back(monkeypatch: pytest.MonkeyPatch) -> None:

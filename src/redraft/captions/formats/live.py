@@ -7,7 +7,6 @@ and wraps them, parts of the picture stay above the next one.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -65,7 +64,9 @@ class LiveWriter(Writer):
         self._blocks: dict[str, _Block] = {}
         #: Whether the picture may be taller than the screen.
         self._whole = False
-        self._lock = threading.RLock()  # other threads print, which draws the captions again
+        # What other threads print draws the captions again under this lock of rich: with a second lock, each thread
+        # could wait for the other.
+        self._lock = self._console._lock
         errors = sys.stderr is not None and sys.stderr.isatty()
         self._live = Live(
             self, console=self._console, auto_refresh=False, redirect_stderr=errors, vertical_overflow="visible"
