@@ -162,6 +162,23 @@ def test_language_without_lines_holds_up_a_few_utterances() -> None:
     assert [f"Wort {name}" in out.getvalue() for name in range(20)] == [True] * 20
 
 
+@pytest.mark.parametrize("languages", [[None], ["de", "ja"]])
+def test_lines_of_an_utterance_that_fails_in_the_end(languages: list[str | None]) -> None:
+    """Only the failure of all languages shows that it is over: its lines come before those of later utterances."""
+    out, errors = io.StringIO(), io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, errors, "srt", ["de", "ja"]), 16, lambda: 0.0)
+    for time in (1.0, 3.0):
+        writer.write(caption("1", time, "Guten Morgen, meine Damen"))
+    for language in languages:
+        writer.write(Failure("too long", None, "1", 9, language))
+    for name in range(2, 6):
+        for language in ("de", "ja"):
+            writer.write(caption(str(name), 9.0 * name, "Ja.", final=True, language=language))
+    writer.close()
+    assert out.getvalue().index("Guten Morgen,") < out.getvalue().index("Ja.")
+    assert "as if the stream had started again" not in errors.getvalue()
+
+
 def test_final_time_before_last_partial_one() -> None:
     partials = caption("1", 0.0, ""), caption("1", 5.0, TEXT)
     found, errors = cues([*partials, caption("1", 3.0, TEXT, final=True)])

@@ -239,8 +239,13 @@ class _Together:
     def fail(self, failure: Failure) -> None:
         """Take the failure of an update, perhaps of a final one."""
         self._failed.append((failure.utterance, failure.seq, failure.language))
-        if failure.utterance in self._waiting:
-            self._pass_on(failure.utterance)
+        name = failure.utterance
+        if name in self._waiting:
+            self._pass_on(name)
+        told = {language for of, seq, language in self._failed if (of, seq) == (name, failure.seq)}
+        # Without a final caption, only the failure of all languages shows which update was the final one.
+        if name in self._waiting and not self._waiting[name][1] and (None in told or told >= {*self._languages}):
+            self._release(name)
 
     def close(self) -> None:
         """Pass on what still waits."""
