@@ -187,7 +187,8 @@ class LiveSession:
         self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
-        self._silence.follow(update, missing if self.engine else ())
+        shown = self.heard is None or self.begin.room is not None
+        self._silence.follow(update, missing if self.engine and shown else ())
 
     def _show_source(self, spoken: events.Update | events.Caption, text: str, made: float | None = None) -> None:
         """Show viewers what was spoken in an update, or in that of a caption; the owner knows it."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines
+from redraft.captions.ending import LONG_PAUSE
 from redraft.serve.access import new_key
 from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
 from tests.serve.fakes import CachedModel
@@ -142,6 +143,16 @@ def test_commit_of_translated_words_needs_no_pass() -> None:
             assert after["committed_text"] == before["committed_text"] + after["committed_delta"]
             released += bool(after["committed_delta"])
     assert released
+
+
+def test_pause_needs_no_pass_where_nobody_watches() -> None:
+    """The rest of a translation would count as another output, on which the next answer may agree."""
+    model = CachedModel(1)
+    with running(model, **SETTINGS) as server, session(server) as socket:
+        ask(socket, WORDS[:3], WORDS[3:5])
+        passes = len(model.new)
+        time.sleep(LONG_PAUSE + 0.5)
+        assert len(model.new) == passes
 
 
 @pytest.mark.parametrize("words", [["we", "saw"], ["Yes", ",", "we", "saw", "her", "."]])

@@ -230,11 +230,13 @@ class Conversation:
 
     async def answer(self, update: MtUpdate) -> dict[str, Any]:
         """Return the answer to an update.  Raises `Refused` if it cannot be translated."""
+        self._session.touched = time.monotonic()
         if update.utterance_id <= self._ended:
             raise Refused("stale", f"utterance {update.utterance_id} has ended: utterance_id must be greater")
         if self._open is not None and update.utterance_id != self._open:  # it ends without a final update
             self._next()
-            self._session.end_open()
+            if self._session.begin.room is not None:  # otherwise nobody sees its final caption
+                self._session.end_open()
         self._open = update.utterance_id
         forced = not update.is_final and len(update.words) > MOST_WORDS
         final, committed = update.is_final or forced, update.committed
