@@ -293,7 +293,7 @@ def test_recogniser_dies(server: Running, speaker: Callable[..., Any]) -> None:
     )
     assert is_released(page)
     until(page, "document.querySelectorAll('.cell:not(.final, .source)').length === 0")
-    assert page.locator(".cell.source").all_inner_texts()[:2] == [SENTENCE, "we"]
+    assert page.locator(".cell.source").all_inner_texts()[:2] == [SENTENCE, SENTENCE]
 
 
 def test_when_all_places_are_taken(server: Running, speaker: Callable[..., Any]) -> None:

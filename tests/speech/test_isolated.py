@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import subprocess
@@ -22,9 +23,9 @@ from redraft.errors import InputError, ModelError, OptionError
 from redraft.speech import worker
 from redraft.speech.audio import Samples
 from redraft.speech.process import IsolatedRecogniser, RecogniserProcess, isolated
-from redraft.speech.recogniser import transcribe
+from redraft.speech.recogniser import Hypothesis, transcribe
 from redraft.speech.sentences import SentenceCutter
-from redraft.speech.worker import Progress
+from redraft.speech.worker import Progress, work
 from tests.serve.hearing import SENTENCE, command
 from tests.speech.recognisers import Scripted, silence
 
@@ -69,6 +70,18 @@ def test_exception() -> None:
     items = list(transcribe(silence(18), opened("--dies-after", "11.2")))
     assert finals(items) == [(SENTENCE, 2.0 * (number + 1)) for number in range(9)]
     assert "RuntimeError: out of memory; it was started again" in failures(items)[0]
+
+
+def test_hypothesis_that_is_no_update() -> None:
+    class Odd(Scripted):
+        def hear(self, samples: Samples) -> Iterator[Hypothesis]:
+            yield Hypothesis("we", 0.0, 0.1, False, speaker="")
+
+    out = io.BytesIO()
+    assert work(io.BytesIO(bytes(32_000)), out, lambda: Odd(4)) == 0
+    told = [Progress.read(line).item for line in out.getvalue().splitlines()]
+    (failure,) = [each for each in told if each is not None]
+    assert isinstance(failure, Failure) and "speaker must be" in failure.message
 
 
 def test_dying_twice() -> None:

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from redraft.captions.events import Failure
 from redraft.speech.audio import RATE, pcm_blocks
-from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser, reason
+from redraft.speech.recogniser import Hypothesis, Names, Recognised, Recogniser, reason
 from redraft.speech.registry import open_recogniser
 
 #: Seconds of audio between progress reports if nothing was recognised.
@@ -71,13 +71,18 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
     """
-    samples = reported = 0
+    samples, reported, names = 0, 0, Names()
 
     def report(item: Recognised | None = None, kind: str | None = None) -> None:
         nonlocal reported
         reported = samples
         out.write(Progress(samples, round(time.process_time(), 3), item, kind).line())
         out.flush()
+
+    def checked(item: Recognised) -> None:
+        if isinstance(item, Hypothesis):
+            names.update(item)  # refuses what is no update
+        report(item)
 
     try:
         recogniser = opened()
@@ -89,11 +94,11 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
         for block in pcm_blocks(audio, checked=True):
             samples += len(block)
             for each in recogniser.hear(block):
-                report(each)
+                checked(each)
             if samples - reported >= _REPORT * RATE:
                 report()
         for each in recogniser.finish():
-            report(each)
+            checked(each)
     except Exception as error:
         report(Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"))
     finally:
