@@ -33,7 +33,7 @@ from redraft.speech.recogniser import Hypothesis, Recognised
 from tests.speech.recognisers import Scripted
 
 #: What a command has imported once its captions begin.
-BEGUN = """cli.translate cli.listen cli.shared.driver cli.shared.remote cli.shared.stream cli.shared.uncaptioned
+BEGUN = """cli.translate cli.listen cli.shared.driver cli.shared.remote cli.shared.stream
 async_translator translator backends.llamacpp speech.delay speech.process speech.microphone""".split()
 
 

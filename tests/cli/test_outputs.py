@@ -40,6 +40,34 @@ def test_messages_that_cannot_be_written() -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, b"final\tde\tIch habe einen Hund.")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_long_messages_that_cannot_be_written() -> None:
+    """Python's buffer of text writes those of 8 KiB at once."""
+    program = """
+import sys
+from redraft.cli.main import main
+try:
+    main(["translate", "--help"])
+finally:
+    sys.stderr.write("x" * 9000)
+"""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=full, check=False, timeout=200
+        )
+    assert done.returncode == 0
+
+
+def test_base_install() -> None:
+    """Only a stream on a server needs the packages of the client."""
+    missing = "; ".join(f"sys.modules[{name!r}] = None" for name in ("pydantic", "starlette", "uvicorn", "websockets"))
+    program = f"import sys; {missing}; from redraft.cli.main import main; main({COMMAND[3:]!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=b"I have a dog.\n\n", stdout=subprocess.PIPE, check=False, timeout=200
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, b"final\tde\tIch habe einen Hund.")
+
+
 @pytest.mark.parametrize("pushes", [False, True])
 def test_subtitles_whose_languages_finish_one_after_another(
     pushes: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

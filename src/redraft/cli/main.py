@@ -147,7 +147,8 @@ class _Messages(io.TextIOWrapper):
     """Standard error; a message that cannot be written, for example on a full disk, is dropped."""
 
     def write(self, text: str) -> int:
-        super().write(text)
+        with suppress(OSError):
+            super().write(text)
         self.flush()
         return len(text)
 

@@ -179,10 +179,10 @@ _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 _HEADER = 4096
 #: How files of audio and video begin, and their formats; raw samples are unlikely to begin like that.
 _FORMATS = {
-    rb"RIFF|RF64|riff\x2e\x91\xcf\x11": "WAV",
-    rb"FORM": "AIFF",
+    rb"(?:RIFF|RF64)....WAVE|riff\x2e\x91\xcf\x11": "WAV",
+    rb"FORM....AIF[FC]": "AIFF",
     rb"\.snd": "AU",
-    rb"caff": "CAF",
+    rb"caff\x00\x01": "CAF",
     rb"fLaC": "FLAC",
     rb"OggS": "Ogg",
     rb"ID3": "MP3",

@@ -111,6 +111,8 @@ def _package() -> Any:
     """Import the package."""
     try:
         return library("moonshine_voice")
+    except MissingExtra as error:
+        raise MissingExtra(f"{error}; where it has no package, choose --recogniser sherpa or whisper") from error
     except OSError as error:
         raise MissingExtra(f"moonshine cannot be used on this machine: {first_sentence(error)}") from error
 

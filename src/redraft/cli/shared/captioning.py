@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
-    from redraft.cli.shared.driver import CommandClient
+    from redraft.cli.shared.remote import CommandClient
     from redraft.speech.delay import Delay
 
 template = click.option(
@@ -227,7 +227,7 @@ def _on_a_server(
     news: Callable[[str], object],
 ) -> CommandClient:
     """Return the client of a server; options that were not given are left to it."""
-    from redraft.cli.shared.driver import CommandClient  # needs an extra
+    from redraft.cli.shared.remote import CommandClient  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
     asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}

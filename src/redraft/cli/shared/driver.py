@@ -20,7 +20,6 @@ from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import Writer, failure_line
 from redraft.cli.shared.ending import Ending, Interrupted
-from redraft.client import Client, ServerError
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
 from redraft.tasks import beside
@@ -201,22 +200,3 @@ def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]
     """Log problems of tasks, unless a signal has ended them."""
     if not isinstance(context.get("exception"), Interrupted):
         loop.default_exception_handler(context)
-
-
-class CommandClient(Client):
-    """A client that names the options of an API key; its addresses go to standard error when the session begins."""
-
-    async def __aenter__(self) -> Client:
-        try:
-            await super().__aenter__()
-        except ServerError as error:
-            if error.code != "key":
-                raise
-            needed = "the server needs an API key: set REDRAFT_KEY in the environment, or use --key"
-            sentence = needed if self._key is None else f"{error}; it was given by --key or REDRAFT_KEY"
-            raise ServerError(error.code, sentence) from None
-        print(f"viewers: {self.viewers_page}", file=sys.stderr)
-        if sys.stderr.isatty():  # who has it controls what viewers see, so it stays out of logs
-            print(f"control: {self.control_address}", file=sys.stderr)
-        sys.stderr.flush()
-        return self

@@ -53,7 +53,7 @@ _TIMED = (
     r"WEBVTT\b",
     rf"\[?{_SPAN}",
     r"\[Script Info\]|(?:Dialogue|Comment): \d",
-    r"\d+:\d\d:\d\d[.,]\d{1,3}\s*(?:,|\s\S)",
+    r"\d+:\d\d:\d\d[.,](?:\d{1,3}\s*,|\d{3}\s+\S)",
     r"\{\d+\}\{\d*\}",
     r"\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):",
     r"### Transcription \d+ START",

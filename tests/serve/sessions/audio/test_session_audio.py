@@ -235,7 +235,7 @@ def test_invalid_audio_message(server: Running) -> None:
 def test_invalid_frames(server: Running) -> None:
     frames = {
         bytes(3201): module.ODD,
-        b"RIFF" + bytes(3200): "audio must be raw 16-bit samples, not a file in WAV format",
+        b"RIFF\0\0\0\0WAVE" + bytes(3200): "audio must be raw 16-bit samples, not a file in WAV format",
         b"\x1aE\xdf\xa3" + bytes(3200): "audio must be raw 16-bit samples, not a file in WebM format",
         bytes(70_000): module.TOO_LARGE,
     }
