@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from redraft import deadlines
 from redraft.decoding.method import Choice, Option, Value
 from redraft.errors import OptionError, expect, nearest, whole
 
@@ -78,7 +79,9 @@ OPTIONS: dict[str, Option | Choice | Shares] = {
         Choice("device", "auto", ("auto", "cpu", "cuda"), "where the model runs; auto: on a GPU if there is one"),
         Option("static", 0, 0, 1, "1: short passes in fixed shapes, on a GPU as CUDA graphs", whole=True),
         Option("ahead", 64, 1, 1024, "tokens requested at a time where nothing is drafted", whole=True),
-        Option("timeout", 60, 0.001, 3600, "seconds to wait for an answer, or for the next token of one"),
+        Option(
+            "timeout", 60, 0.001, deadlines.FIRST_PASS, "seconds to wait for an answer, or for the next token of one"
+        ),
         Option("plugin", 1, 0, 1, "0: let the server verify no drafts itself", whole=True),
     )
 }

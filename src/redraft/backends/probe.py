@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -56,7 +57,7 @@ def check_anchors(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> N
     shape = {key: value for key, value in metadata.items() if not key.startswith(("general.name", "tokenizer."))}
     digest = hashlib.sha256(json.dumps(shape, sort_keys=True).encode() + Path(__file__).read_bytes())
     folder, name = cache_folder(), f"{library_hash()}-{gpu_layers}-{digest.hexdigest()[:12]}"
-    if folder and (folder / FOLDER / name).exists():
+    if folder and os.path.exists(folder / FOLDER / name):  # noqa: PTH110  # false if it cannot be read
         return
     command = [sys.executable, "-P", "-m", __name__, str(path), str(gpu_layers)]
     found = judge(command, timeout=TIMEOUT_S, tolerance=TOLERANCE)

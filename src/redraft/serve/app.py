@@ -185,6 +185,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         allow_origins=settings.origins,
         allow_methods=("GET", "POST", "DELETE"),
         allow_headers=("*",),
+        allow_private_network=True,
         expose_headers=("content-disposition", "retry-after"),
         max_age=7200,
     )

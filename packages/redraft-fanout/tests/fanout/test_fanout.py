@@ -264,6 +264,7 @@ def test_languages_elsewhere(speakers: Running, viewers: Running) -> None:
                 heard[1] += room.until("room")
         japanese = [("2", "ja", expected("her duck", "ja")), ("2", "ja", "アヒル。")]
         for messages in heard[:2]:
-            assert finals(messages) == japanese
+            found = finals(messages)  # a correction replaces a caption that has not been sent
+            assert found and found == japanese[-len(found) :]
             assert {each["language"] for each in messages if "language" in each} == {"ja"}
         assert {language for _, language, _ in finals(heard[2])} == {"de", "ja"}
