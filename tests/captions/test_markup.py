@@ -34,7 +34,6 @@ ANSWERS = """
 "Hallo Welt."
 <think>⏎Okay, hello.⏎Hallo?⏎</think>⏎⏎Hallo Welt.
 [THINK]The user wants German.[/THINK]Hallo Welt.
-<think>The user⏎wants German.</think> Hallo Welt.
 [THINK]The user wants German.⏎It is a greeting.[/THINK]⏎Hallo Welt.
 <seed:think>⏎The user wants German.⏎</seed:think>⏎Hallo Welt.
 <|channel>thought⏎The user wants German.⏎<channel|>Hallo Welt.
@@ -248,7 +247,6 @@ WRAPPED: dict[str, Callable[[str, str], str]] = {
     "label": lambda source, text: f"German: {text}",
     "quotes": lambda source, text: f"「{text}」",
     "thoughts": lambda source, text: f"<think>⏎Okay: {source}⏎</think>⏎⏎{text}",
-    "thoughts before it": lambda source, text: f"<think>⏎Okay:⏎{source}</think> {text}",
     "break": lambda source, text: f"⏎ ⏎{text}",
 }
 

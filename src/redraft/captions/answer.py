@@ -79,10 +79,10 @@ _APOSTROPHES = frozenset("'‘’‚")
 
 def lines_before(text: str, source: str, labels: Collection[str]) -> int:
     """Return the length of the lines before the one with a translation: thoughts, and the language's name."""
-    start = thoughts = _behind_thoughts(text, source)
+    start = _behind_thoughts(text, source)
     start += label_at(text[start:], source, labels)
     rest = text[start:].lstrip()
-    return max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
+    return text.rfind("\n", 0, len(text) - len(rest)) + 1 if rest else len(text)
 
 
 def _behind_thoughts(text: str, source: str) -> int:
