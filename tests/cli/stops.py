@@ -209,9 +209,7 @@ def _times(pid: int) -> tuple[float, float]:
 def _ask(run: Program[Forked], way: str) -> float:
     """Stop a program; return when that was."""
     if way == "closed output":
-        while select.select([run.process.stdout], [], [], 0)[0]:  # what is written already is read, not lost
-            time.sleep(0.001)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), run.process.stdout.fileno())
+        run.close_output()
         return time.monotonic()
     if way == "lost device":
         run.process.send_signal(signal.SIGUSR1)

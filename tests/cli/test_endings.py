@@ -69,6 +69,7 @@ class Program(Generic[Started]):
 
     def __init__(self, process: Started) -> None:
         self.process, self.out, self.err = process, b"", b""
+        self._closing = False
         #: When it wrote something on standard output last.
         self.latest = 0.0
         assert process.stdin and process.stdout and process.stderr
@@ -80,11 +81,19 @@ class Program(Generic[Started]):
         for thread in self._threads:
             thread.start()
 
+    def close_output(self) -> None:
+        """Close standard output as a reader does that has read everything: waiting for more would keep it open."""
+        self._closing = True
+        self._threads[0].join(PATIENCE)
+        assert self.process.stdout
+        os.dup2(os.open(os.devnull, os.O_RDONLY), self.process.stdout.fileno())
+
     def _collect(self, pipe: IO[bytes], name: str) -> None:
         with suppress(OSError, ValueError):  # closed by the test
             while True:
                 while not select.select([pipe], [], [], 0.01)[0]:  # a read that waits would keep a closed pipe open
-                    pass
+                    if self._closing and name == "out":
+                        return
                 if not (data := os.read(pipe.fileno(), 1 << 16)):
                     return
                 setattr(self, name, getattr(self, name) + data)
