@@ -225,7 +225,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         wall, own = time.perf_counter(), time.thread_time()
         logits = context.decode(feed)
         wall, own = time.perf_counter() - wall, time.thread_time() - own
-        self._took(len(feed), rows_in(feed), own if self._alone and context.running == 1 else wall)
+        self._took(len(feed), len(logits), own if self._alone and context.running == 1 else wall)
         return logits
 
     def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:

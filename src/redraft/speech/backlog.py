@@ -119,8 +119,9 @@ class Backlog:
                 return
             if event.final if isinstance(event, Caption) else last.final and event.seq == last.seq:
                 missing = [each for each in missing if event.language not in (each, None)]
-            self._open[last.utterance] = last, missing
-            if not missing:
+            if missing:
+                self._open[last.utterance] = last, missing
+            else:
                 del self._open[last.utterance]
 
     def failures(self) -> list[Failure]:
