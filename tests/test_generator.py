@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions.settings import CHAT_KEY
+from redraft.captions.metadata import CHAT_KEY
 from redraft.cli import main
 from redraft.errors import ContextOverflow
 from redraft.generator import Generator

@@ -47,6 +47,7 @@ CORE = (
     "captions/ending",
     "captions/finals",
     "captions/state",
+    "captions/metadata",
     "captions/sentence",
     "captions/settings",
     "captions/stabilise",

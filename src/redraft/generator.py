@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.backends.options import NOTHING
 from redraft.captions.chat import ChatTemplate
-from redraft.captions.settings import CHAT_KEY
+from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together

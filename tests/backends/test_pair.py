@@ -8,7 +8,7 @@ import pytest
 
 from redraft import Translator
 from redraft.backends.load import backends_of, check_same_vocabulary
-from redraft.captions.settings import PROMPT_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method

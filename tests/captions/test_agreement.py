@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.ending import LONG_PAUSE, UPDATES
 from redraft.captions.events import Caption, Update
-from redraft.captions.settings import PROMPT_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.captions.words import WORD
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run

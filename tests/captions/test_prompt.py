@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.languages import parse_language
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.settings import TEMPLATE_NAMES
 from redraft.captions.templates import TEMPLATES, VARIABLES, Request, Template, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError

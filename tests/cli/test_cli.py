@@ -50,6 +50,20 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], 
             yield from commands(found, *path, name)
 
 
+@pytest.mark.parametrize("command", ["translate", "listen"])
+def test_help_loads_no_model_code(command: str) -> None:
+    """It comes at once: a constant of the options must not import the decoders."""
+    program = f"""
+import sys
+from redraft.cli.main import main
+try:
+    main([{command!r}, "--help"])
+finally:
+    assert not [name for name in sys.modules if name.startswith(("redraft.decoding", "redraft.backends", "numpy"))]
+"""
+    subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=True, timeout=200)
+
+
 class TestHelp:
     @pytest.mark.parametrize("path", [(), *(path for path, _ in commands(cli))], ids=" ".join)
     def test_every_command_explains_itself(self, redraft: Run, path: tuple[str, ...]) -> None:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from redraft.captions.clauses import SHORTEST
 from redraft.captions.ending import LONG_PAUSE, UPDATES
 from redraft.captions.events import Failure, Order, Update
-from redraft.captions.sentence import SHORTEST
 from redraft.speech.sentences import WORDS, SentenceCutter, in_sentences
 from tests.speech.recognised import recognised, transcript, utterances
 

@@ -21,7 +21,7 @@ from contextlib import suppress
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language
-from redraft.captions.settings import TEMPLATE_NAMES
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.templates import END_MARK, TEMPLATES, Request, Template, choose_template, filled
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError

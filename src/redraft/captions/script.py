@@ -20,7 +20,8 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from redraft.captions.languages import Language
-from redraft.captions.settings import OWN_SCRIPT_KEY, Writing
+from redraft.captions.metadata import OWN_SCRIPT_KEY
+from redraft.captions.settings import Writing
 from redraft.decoding.selection import EVERYTHING, Selection
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"

@@ -34,7 +34,7 @@ from jinja2 import meta
 from redraft.captions.answer import closed
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.languages import Language, closest, parse_language
-from redraft.captions.settings import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.errors import ModelError, OptionError, first_sentence
 
 #: Template -> its table.
@@ -210,7 +210,7 @@ class Template:
 
     Attributes:
         text: the Jinja text.
-        name: what it is called: one of `redraft.captions.settings.TEMPLATE_NAMES`, ``prompt`` (a user's) or ``model``.
+        name: what it is called: one of `redraft.captions.metadata.TEMPLATE_NAMES`, ``prompt`` (a user's) or ``model``.
         turns: what goes around the text (see `prompts.toml`).
         sources, targets: tags of the model's languages; any language if empty.
         names: the model's names of its languages, by tag.

@@ -11,8 +11,9 @@ from pathlib import Path
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.captions.languages import parse_language
+from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.script import writing_of
-from redraft.captions.settings import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, Settings
+from redraft.captions.settings import Settings
 from redraft.captions.spoken import Spoken
 from redraft.captions.style import Style
 from redraft.captions.templates import prompt_file

@@ -5,7 +5,7 @@ continues in the next one if that follows soon, and an utterance with several se
 its end has been stable for a while or committed.  Recognisers that write no punctuation keep their utterances.
 
 Minutes of speech are too long to translate at once, and to read.  So a text that is too long is cut without a sentence
-end, where a clause may end (`redraft.captions.sentence`) and the words have been stable, even if utterances are
+end, where a clause may end (`redraft.captions.clauses`) and the words have been stable, even if utterances are
 otherwise kept.
 
 The new utterances are named "1", "2", ...  A sentence that has ended never changes again.  Joined in order, the final
@@ -25,10 +25,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from redraft.captions.align import in_common, seam
+from redraft.captions.clauses import SHORTEST, Speech, best_cut, length
 from redraft.captions.ending import LONG_PAUSE, Since, is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
-from redraft.captions.sentence import SHORTEST, Speech, best_cut, length, sentence_ends
+from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import WORD, bare, bare_words, joined
 from redraft.decoding.types import common_prefix
 from redraft.errors import InputError

@@ -18,7 +18,7 @@ from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import RemoteModel, Sglang, Vllm, served
-from redraft.captions.settings import FINAL_MARK_KEY, PROMPT_KEY
+from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from tests.fakes import RandomModel
 
 KEY = "secret"

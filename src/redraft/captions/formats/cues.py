@@ -19,8 +19,8 @@ from math import ceil
 import budoux
 
 from redraft.captions.breaks import cells, words
+from redraft.captions.clauses import goodness
 from redraft.captions.languages import known_language
-from redraft.captions.sentence import goodness
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 

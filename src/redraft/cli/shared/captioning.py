@@ -13,7 +13,7 @@ import click
 from redraft import interrupt
 from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
-from redraft.captions.settings import TEMPLATE_NAMES
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.notice import introduce, notice

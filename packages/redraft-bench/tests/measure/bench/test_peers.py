@@ -14,7 +14,7 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
-from redraft.captions.settings import PROMPT_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.method import Value
 from redraft.decoding.types import common_prefix
 from redraft.errors import CapabilityError, ModelError, OptionError

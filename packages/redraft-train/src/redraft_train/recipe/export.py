@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from redraft.captions.settings import OWN_SCRIPT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.metadata import OWN_SCRIPT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft_train.recipe.corpus import LANGUAGES
 from redraft_train.recipe.examples import MAX_LENGTH
 from redraft_train.recipe.model import EPSILON, ROPE_BASE, Decoder

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, processors
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from redraft.captions.settings import (
+from redraft.captions.metadata import (
     FINAL_MARK_KEY,
     OWN_SCRIPT_KEY,
     PROMPT_KEY,

@@ -15,7 +15,7 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 from tokenizers import Tokenizer, models
 
-from redraft.captions.settings import PROMPT_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft_train.recipe.export import LAYER_TENSORS
