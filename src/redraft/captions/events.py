@@ -158,9 +158,9 @@ _CHECKS = tuple((each.name, each.metadata["check"], each.metadata["words"]) for 
 
 @dataclass(slots=True)
 class Order:
-    """Checks that the updates of a stream come in order; remembers the names and starts of all utterances."""
+    """Checks that the updates of a stream come in order; remembers all utterances, and when open ones began."""
 
-    #: Utterance -> `seq` of its newest update, whether that is final, and `start`.
+    #: Utterance -> `seq` of its newest update, whether that is final, and `start` if it is not.
     _last: dict[str, tuple[int, bool, float | None]] = field(default_factory=dict)
 
     def __contains__(self, utterance: str) -> bool:
@@ -178,16 +178,13 @@ class Order:
             InputError: it is out of order.
         """
         last, final, start = self._last.get(update.utterance, (-1, False, None))
-        name = reprlib.repr(update.utterance)
-        if final:
-            raise InputError(f"utterance {name} is final already: a new utterance needs a new name")
-        if update.seq <= last:
-            found = reprlib.repr(update.seq)
-            raise InputError(
-                f"seq of utterance {name} must be greater than its last one, {reprlib.repr(last)}, not {found}"
-            )
+        if final or update.seq <= last:
+            name, least, found = map(reprlib.repr, (update.utterance, last, update.seq))
+            if final:
+                raise InputError(f"utterance {name} is final already: a new utterance needs a new name")
+            raise InputError(f"seq of utterance {name} must be greater than its last one, {least}, not {found}")
         start = update.begun if start is None else start
-        self._last[update.utterance] = update.seq, update.final, start
+        self._last[update.utterance] = update.seq, update.final, None if update.final else start
         return update if update.start == start else replace(update, start=start)  # which checks all fields again
 
 
