@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from redraft.decoding.ends import LineBreaks, first_line
+from redraft.decoding.ends import NO_BREAKS, LineBreaks, first_line
 
 _NAMES = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection)(?::\w+)?"
 #: Marks that are not tags, by what closes them: of Magistral, Kimi-VL, Command A, Gemma 4, gpt-oss, Apriel and Granite.
@@ -191,6 +191,10 @@ class OutputReader:
         text = b"".join(pieces).decode(errors="surrogateescape")
         skipped = _length(text[: lines_before(text, self.source, self.labels)])
         return bisect_left([0, *accumulate(map(len, pieces))], skipped, hi=len(pieces))
+
+
+#: Of no source.
+NO_READER = OutputReader("", NO_BREAKS, lambda token: b"")
 
 
 def _length(text: str) -> int:

@@ -119,6 +119,9 @@ class Since:
         return time - self.time >= LONG_PAUSE
 
 
+#: Nothing has been unchanged yet.
+NEVER = Since(None, 0)
+
 #: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
 _FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
 _I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")

@@ -224,6 +224,12 @@ class Caption:
     source_language: str | None = field(default=None, metadata=_SPOKEN)
     start: float | None = field(default=None, metadata={**_TIME, "description": "when the utterance began"})
 
+    @classmethod
+    def of(cls, update: Update | Caption, language: str, text: str, **more: Any) -> Caption:
+        """Return a caption of an update, or of that of another caption, with further fields."""
+        same = {name: getattr(update, name) for name in ("utterance", "seq", "final", "time", "speaker", "start")}
+        return cls(language=language, text=text, **same, **more)
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

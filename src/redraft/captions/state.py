@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redraft.captions.answer import OutputReader
-from redraft.captions.ending import Capitals, Since, TextEnd
+from redraft.captions.answer import NO_READER, OutputReader
+from redraft.captions.ending import NEVER, Capitals, Since, TextEnd
 from redraft.captions.events import Update
 from redraft.decoding.types import Output, Prompt, Tally
 
@@ -21,14 +21,14 @@ class Decoded:
 
     Attributes:
         prompt: the model's input; empty before the first.
-        reader: reads the translation in the output; None before the first.
+        reader: reads the translation in the output.
         output: what the model wrote.
         confirmed: number of tokens that may be shown; None if all of them.
         certain: number of tokens that may be shown once the recogniser has committed the source.
     """
 
     prompt: Prompt = field(default_factory=Prompt)
-    reader: OutputReader | None = None
+    reader: OutputReader = NO_READER
     output: Output = field(default_factory=lambda: Output((), True))
     confirmed: int | None = None
     certain: int = 0
@@ -36,12 +36,12 @@ class Decoded:
     @property
     def source(self) -> str:
         """The text that was translated."""
-        return self.reader.source if self.reader else ""
+        return self.reader.source
 
     @property
     def pieces(self) -> list[bytes]:
         """The bytes of each token that belong to the translation."""
-        return self.reader.pieces(self.output.tokens) if self.reader else []
+        return self.reader.pieces(self.output.tokens)
 
     @property
     def text(self) -> str:
@@ -51,8 +51,7 @@ class Decoded:
     @property
     def written(self) -> str:
         """All that the model wrote."""
-        pieces = map(self.reader.token_bytes, self.output.tokens) if self.reader else ()
-        return b"".join(pieces).decode(errors="ignore").strip()
+        return b"".join(map(self.reader.token_bytes, self.output.tokens)).decode(errors="ignore").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class State:
     draft: Ids = ()
     shown: Ids = ()
     outputs: tuple[Ids, ...] = ()
-    since: Since = field(default_factory=lambda: Since(None, 0))
+    since: Since = NEVER
     is_slow: bool = False
     reported: bool = False
 
