@@ -45,18 +45,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
     for publisher, languages in PUBLISHED.pop("languages").items()
 }
 #: Models of the catalogue -> their languages in `LANGUAGES`, those to suggest first.
-COVERED = {
-    "hy-mt2-1.8b": "hunyuan",
-    "translategemma-4b": "translategemma",
-    "milmmt-46-4b": "milmmt",
-    "hy-mt2-7b": "hunyuan",
-    "hy-mt1.5-1.8b": "hunyuan",
-    "translategemma-12b": "translategemma",
-    "tower-plus-2b": "tower",
-    "tower-plus-9b": "tower",
-    "cat-translate-1.4b": "cat",
-    "cat-translate-0.8b": "cat",
-}
+COVERED: dict[str, str] = PUBLISHED.pop("covered")
 #: How many models are suggested.
 _SUGGESTED = 2
 
