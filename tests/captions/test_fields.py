@@ -53,8 +53,8 @@ def test_source_is_not_special() -> None:
         ("{source} {source}", r"^prompt: \{source\} may occur once, not 2 times$"),
         ("{source} {", r"^prompt: .*; write \{\{ and \}\} for braces"),
         ("{}", r"^prompt: \{\} is not a field"),
-        ("{source:q}", r"^prompt: write \{source\} without a format"),
-        ("{source} {target_code!z}", r"^prompt: write \{target_code\} without a format"),
+        ("{source:q}", r"^prompt: \{source:q\} is not a field"),
+        ("{source} {target_code!z}", r"^prompt: \{target_code!z\} is not a field"),
     ],
 )
 def test_wrong_prompt(prompt: str, message: str) -> None:

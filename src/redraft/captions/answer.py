@@ -170,14 +170,10 @@ class OutputReader:
         start = self._start(output)
         pieces = [self._piece(token) if place >= start else b"" for place, token in enumerate(output)]
         text = b"".join(pieces).decode(errors="surrogateescape")
-        places = [_length(text[:place]) for place in translation_in(text, self.source, self.labels)]
-        found: list[bytes] = []
-        begin = 0
-        for piece in pieces:
-            first, last = (min(max(place - begin, 0), len(piece)) for place in places)
-            found.append(piece[first:last])
-            begin += len(piece)
-        return found
+        first, last = (_length(text[:place]) for place in translation_in(text, self.source, self.labels))
+        begins = [0, *accumulate(map(len, pieces))][:-1]
+        places = [(max(0, first - begin), max(0, last - begin)) for begin in begins]
+        return [piece[start:end] for piece, (start, end) in zip(pieces, places, strict=True)]
 
     def _piece(self, token: int) -> bytes:
         data = self.token_bytes(token)

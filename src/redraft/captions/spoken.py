@@ -110,16 +110,13 @@ def _codes(sources: Sequence[str], codes: Sequence[str]) -> dict[str, str]:
         code = parse_language(tag, "source language").code
         if code not in codes:
             raise OptionError(f"{tag!r} cannot be detected, so it must be the only one", "source language")
-        if code in found:
+        if found.setdefault(code, tag) != tag:
             raise OptionError(f"{tag!r} cannot be told from {found[code]!r}: name one of them", "source language")
-        found[code] = tag
     return found
 
 
 def _all(codes: Sequence[str], known: Sequence[str]) -> dict[str, str]:
     """Return the detector's code -> tag of each language that it knows, and from which the model translates."""
-    found = {code: language for code in codes if (language := known_language(code)) and language.code == code}
-    if known:
-        theirs = [*map(parse_language, known)]
-        found = {code: language for code, language in found.items() if closest(language, theirs)}
-    return {code: language.tag for code, language in found.items()}
+    theirs = [*map(parse_language, known)]
+    found = [(code, language) for code in codes if (language := known_language(code)) and language.code == code]
+    return {code: language.tag for code, language in found if not theirs or closest(language, theirs)}

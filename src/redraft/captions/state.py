@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from redraft.captions.answer import NO_READER, OutputReader
-from redraft.captions.ending import NEVER, Capitals, Since, TextEnd
+from redraft.captions.ending import NEVER, Since, TextEnd
 from redraft.captions.events import Update
 from redraft.decoding.types import Output, Prompt, Tally
 
@@ -60,7 +60,7 @@ class State:
 
     Attributes:
         earlier: earlier sentences with their translations and their languages, for the context of prompts.
-        capitals: whether the source writes only capitals.
+        mixed: whether the source has written a small letter.
         ending: what is known of the end of its texts.
         memory: what the method's drafters keep, by type; each decoding gets a shallow copy.
         tally: counts of all outputs.
@@ -79,7 +79,7 @@ class State:
     """
 
     earlier: tuple[tuple[str, str, str | None], ...] = ()
-    capitals: Capitals = field(default_factory=Capitals)
+    mixed: bool = False
     ending: TextEnd = field(default_factory=TextEnd)
     memory: dict[type, object] = field(default_factory=dict, repr=False)
     tally: Tally = field(default_factory=Tally)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -109,7 +108,7 @@ def filled(prompt: str) -> str:
             each term and for each earlier sentence.  ``{{`` and ``}}`` are braces.
 
     Raises:
-        OptionError: a field is unknown, is missing, occurs twice or has a format, or a brace is not closed.
+        OptionError: a field is unknown, is missing or occurs twice, or a brace is not closed.
     """
     return _replaced(closed(prompt.removesuffix("\n")), FIELDS)
 
@@ -129,23 +128,22 @@ def _replaced(text: str, fields: Mapping[str, str]) -> str:
         found = list(Formatter().parse(text))
     except ValueError as error:
         raise OptionError(f": {error}; write {{{{ and }}}} for braces that are not fields", "prompt") from error
-    jinja, counts = "", Counter[str]()
+    jinja, names = "", []
     for literal, name, form, kind in found:
         jinja += literal.replace("{", '{{ "{" }}')  # with which everything of Jinja begins
         if name is None:
             continue
+        name += f"!{kind}" * bool(kind) + f":{form}" * bool(form)
         if name not in fields:
             allowed = ", ".join(f"{{{each}}}" for each in fields)
             raise OptionError(f": {{{name}}} is not a field; allowed: {allowed}", "prompt")
-        if form or kind:
-            raise OptionError(f": write {{{name}}} without a format (`:` or `!`)", "prompt")
         jinja += fields[name]
-        counts[name] += 1
-    if "source" not in counts:
+        names.append(name)
+    if "source" not in names:
         raise OptionError(": {source} is missing; it stands for the text to translate", "prompt")
     for name in _TEXTS:
-        if counts[name] > 1:
-            raise OptionError(f": {{{name}}} may occur once, not {counts[name]} times", "prompt")
+        if names.count(name) > 1:
+            raise OptionError(f": {{{name}}} may occur once, not {names.count(name)} times", "prompt")
     return jinja
 
 

@@ -15,7 +15,7 @@ from functools import reduce
 
 from redraft.captions.align import seam
 from redraft.captions.answer import OutputReader, echoes
-from redraft.captions.ending import LONG_PAUSE, NEVER, Since, is_committed
+from redraft.captions.ending import LONG_PAUSE, NEVER, Since, is_committed, lowered
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.finals import Flaw, Way, flaw_of, is_better, repeats, stops_short
 from redraft.captions.sentence import as_sentence
@@ -76,7 +76,7 @@ class Translation:
 
         If it leaves another utterance (`State.left_by`), have the `rest` of that first: nothing of it is shown later.
         """
-        capitals, text = state.capitals.lowered(update.text)
+        text, mixed = lowered(update.text, mixed=state.mixed)
         update = replace(update, text=text)
         if state.update is None or update.utterance != state.update.utterance:
             state = _begun(state)
@@ -84,7 +84,7 @@ class Translation:
             state = replace(state, is_slow=_is_slow(state, state.update, update))
         draft, shown = ((), ()) if state.decoded.output.cut else (state.draft, state.shown)
         ending = state.ending.after(text, committed=update.committed, goes_on=update.goes_on)
-        state = replace(state, capitals=capitals, ending=ending, update=update)
+        state = replace(state, mixed=mixed, ending=ending, update=update)
         events, state = yield from self._answered(state, update)
         if ending.left and update.final:
             end = seam(state.output, (), draft)
@@ -192,9 +192,9 @@ class Translation:
         if not is_rest:
             state = replace(state, since=Since(update.time, 0) if changed else state.since.again(update.time))
         pauses = is_rest or state.since.is_settled(update.time)
-        whole = update.final or pauses
+        whole, search = update.final or pauses, self.settings.search
         # An unchanged source needs no pass, unless its output was stopped, or candidates are to be compared with it.
-        if changed or (update.final and self.settings.searches) or (whole and state.decoded.output.stopped):
+        if changed or (update.final and search and search.seconds) or (whole and state.decoded.output.stopped):
             own = yield from self._decode(state, asked, whole=whole)
             state = (yield from self._chosen(state, own)) if update.final else own
         if update.final:
@@ -295,6 +295,7 @@ class Translation:
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, ends)
         shows_all = display.agree == 1 or (state.update is not None and state.update.final)
         # What the outputs before this one agree on; nothing if there are too few.
+        stop = 0.0 if whole else float(settings.options.get("stop", 0.0))
         enough = 0 < len(state.outputs) == display.agree - 1
         known = reduce(lambda one, other: one[: common_prefix(one, other)], state.outputs) if enough else ()
 
@@ -308,7 +309,7 @@ class Translation:
             elif way is Way.EXACT:
                 rule = Exact()
             if not shows_all:
-                certainty = Certainty(known, display.first_sight, 0.0 if whole else settings.stop, state.ending.trust)
+                certainty = Certainty(known, display.first_sight, stop, state.ending.trust)
             output = yield from decode(
                 prompt.ids,
                 drafter,
