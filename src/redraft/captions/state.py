@@ -65,12 +65,11 @@ class State:
         memory: what the method's drafters keep, by type; each decoding gets a shallow copy.
         tally: counts of all outputs.
         misspelt: whether a problem of the writing was reported.
-        behind: ids of what the last output had behind the final one, for an utterance that goes on with it: a draft,
-            and what was shown.
         update: the latest update of an unfinished utterance; None if there is none.
         decoded: the latest source with its output.
-        draft: ids of the next draft.
-        shown: ids that are shown.
+        draft: ids of the next draft; if the next utterance goes on with words of a final text, those that the output
+            before the final one had for them.
+        shown: ids that are shown; as in ``draft``.
         outputs: the latest outputs for different sources, as many as must agree with the next one.
         since: since when the source is the latest one, without its first update; once that is settled, all of the
             translation is shown, since no other one may come.
@@ -84,7 +83,6 @@ class State:
     memory: dict[type, object] = field(default_factory=dict, repr=False)
     tally: Tally = field(default_factory=Tally)
     misspelt: bool = False
-    behind: tuple[Ids, Ids] = (), ()
     update: Update | None = None
     decoded: Decoded = field(default_factory=Decoded)
     draft: Ids = ()

@@ -23,6 +23,7 @@ from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
 from redraft.captions.words import has_words
+from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.ends import longest_output, out_of_loops
 from redraft.decoding.followers import Certainty, Weighing
@@ -88,9 +89,8 @@ class Translation:
         events, state = yield from self._answered(state, update)
         if ending.left and update.final:
             end = seam(state.output, (), draft)
-            rest = self._begun(draft[end:], state.output), self._begun(shown[end:], state.output)
-            state = replace(state, behind=rest)
-        elif ending.left:  # the rest of it is that of the next sentence
+            draft, shown = (self._begun(ids[end:], state.output) for ids in (draft, shown))
+        if ending.left:  # the rest of it is that of the next sentence
             state = replace(state, draft=draft, shown=shown)
         return events, replace(state, update=None if update.final else update)
 
@@ -125,9 +125,8 @@ class Translation:
 
     def _begun(self, ids: Sequence[int], like: Ids) -> Ids:
         """Return the ids of the same text at the beginning of an output."""
-        tokenize, token_bytes = self.vocabulary.tokenize, self.vocabulary.token_bytes
-        text = b"".join(map(token_bytes, ids)).decode(errors="ignore").strip()
-        return as_output(text, like, tokenize, token_bytes)
+        text = b"".join(map(self.vocabulary.token_bytes, ids)).decode(errors="ignore").strip()
+        return as_output(text, like, self.vocabulary)
 
     def _answered(self, state: State, update: Update, *, is_rest: bool = False) -> Asking[Answered]:
         def failure(problem: str) -> Failure:
@@ -409,11 +408,11 @@ def _cleared(state: State) -> State:
 
 def _begun(state: State) -> State:
     """Return the state at the beginning of another utterance."""
-    ending, (draft, shown) = state.ending.begun(), state.behind
-    state = replace(_cleared(state), ending=ending, behind=((), ()), is_slow=False, reported=False)
-    if not ending.words:
-        return state
-    return replace(state, draft=draft, shown=shown, outputs=(draft,) if draft else ())
+    ending = state.ending.begun()
+    begun = replace(_cleared(state), ending=ending, is_slow=False, reported=False)
+    if state.update or not ending.words:
+        return begun
+    return replace(begun, draft=state.draft, shown=state.shown, outputs=(state.draft,) if state.draft else ())
 
 
 def _is_slow(state: State, before: Update, update: Update) -> bool:
@@ -423,10 +422,8 @@ def _is_slow(state: State, before: Update, update: Update) -> bool:
     return update.seq - before.seq > 1 and update.time - state.since.time >= LONG_PAUSE
 
 
-def as_output(
-    text: str, like: Sequence[int], tokenize: Callable[[str], Sequence[int]], token_bytes: Callable[[int], bytes]
-) -> Ids:
+def as_output(text: str, like: Sequence[int], model: Vocabulary | Backend) -> Ids:
     """Return the ids of a text at the beginning of an output, after a space if the output ``like`` begins with one."""
-    ids = tokenize(text) if text else ()
-    spaced = [token_bytes(each[0]).startswith(b" ") for each in (like, ids) if each]
-    return tuple(tokenize(f" {text}") if spaced == [True, False] else ids)
+    ids = model.tokenize(text) if text else ()
+    spaced = [model.token_bytes(each[0]).startswith(b" ") for each in (like, ids) if each]
+    return tuple(model.tokenize(f" {text}") if spaced == [True, False] else ids)
