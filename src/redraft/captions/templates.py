@@ -160,8 +160,7 @@ VARIABLES = frozenset(
 #: Stands for the model's end token in a rendered layout.  Private-use characters: no template strips or escapes them.
 END_MARK = "\ue000end\ue001"
 NO_TEMPLATE = (
-    "the model has no chat template: write a prompt for it, with examples if it is a base model, and name the file "
-    "with --prompt"
+    "the model has no chat template: write a prompt, with examples for a base model, and name it with --prompt"
 )
 _ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
 
@@ -172,7 +171,7 @@ class Request:
 
     Attributes:
         source: the text to translate.
-        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        context: earlier sentences as (source, translation), oldest first.
         glossary: required translations as (source term, target term).
     """
 

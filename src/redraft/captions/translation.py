@@ -53,10 +53,10 @@ Answered = tuple[list[Event], State]
 
 #: Commas, at the end of a sentence that stops short.
 _COMMAS = (",", "，", "、")
-#: Error message for a final text with words but no output.
-EMPTY = (
-    "the translation is empty although the text has words: the model ended it at once; "
-    "send the utterance with more words, or use another model"
+#: Error message for a final text with words but no translation, with what the model wrote.
+UNANSWERED = (
+    "the model wrote no translation, but {}: send more words, use another model, or turn its thoughts off in your own "
+    "prompt (--prompt)"
 )
 #: Error message for a translation that is the text.
 REPEATED = "the model repeats the text instead of translating it: use another model, or another prompt (--prompt)"
@@ -152,7 +152,7 @@ class Translation:
         if not caption.final:
             return [*failures, caption], state
         if not caption.text and has_words(text):
-            return failures or [failure(_unanswered(state.decoded))], state
+            return failures or [failure(UNANSWERED.format(reprlib.repr(state.decoded.written)))], state
         problem = REPEATED if repeats(caption.text, text) else self.writing.problem(caption.text)
         if problem and not (as_it_is or state.misspelt):
             failures.append(failure(problem))
@@ -388,16 +388,6 @@ def _runaway(decoded: Decoded) -> str:
     return (
         f"the translation was cut at {tokens} tokens, the most that are allowed: "
         "end the utterance earlier, or raise the maximum tokens or the context length"
-    )
-
-
-def _unanswered(decoded: Decoded) -> str:
-    """Return the error message for a final text with words but no translation."""
-    if not decoded.written:
-        return EMPTY
-    return (
-        f"the model wrote no translation, but {reprlib.repr(decoded.written)}: use another model, or turn its thoughts "
-        "off in a prompt of your own (--prompt)"
     )
 
 
