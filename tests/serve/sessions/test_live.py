@@ -336,7 +336,7 @@ def test_accounts_of_restored_captions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 3000)
     live = offline("de")
     for number in range(50):
-        about = {"utterance": str(number), "language": "de", "text": "wir sahen" * (number % 7)}
+        about: dict[str, Any] = {"utterance": str(number), "language": "de", "text": "wir sahen" * (number % 7)}
         live.restore([protocol.Final(seq=4, source="we saw", corrected=number % 3 or None, **about)])
         live.control(protocol.Hide(utterance=str(number + 1), language="de", hidden=True, decision=1))
         live.control(protocol.Correct(utterance=str(number), language="de", text="wir sahen sie", decision=9))
