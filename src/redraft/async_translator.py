@@ -80,7 +80,7 @@ class AsyncTranslator:
         #: Events of an update that other languages have not answered yet.
         self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._entered = self._ended = self._over = False
+        self._entered = False
         #: Why the engine has stopped; empty while it works.
         self._stopped = ""
 
@@ -146,7 +146,7 @@ class AsyncTranslator:
 
     def _look(self, engine: Engine) -> None:
         engine.look()
-        if not self._over:
+        if not self._stream.over:
             asyncio.get_running_loop().call_later(deadlines.LOOK, self._look, engine)
 
     async def __aexit__(self, *_: object) -> None:
@@ -154,8 +154,7 @@ class AsyncTranslator:
 
     async def close(self) -> None:
         """Stop after the current pass without waiting for captions, and free the model; iterating ends."""
-        self._ended = self._over = True
-        self._stream.clear()
+        self._stream.close()
         while not self._events.empty():
             self._events.get_nowait()
         self._events.put_nowait(None)
@@ -204,7 +203,7 @@ class AsyncTranslator:
         self._check_engine()
         if not isinstance(update, Update):
             raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
-        if self._translator is None or self._engine is None or self._ended:
+        if self._translator is None or self._engine is None or self._stream.ended:
             raise InputError("send updates in the block, and before `end`")
         try:
             update = self._stream.accept(self._translator.spoken.named(update))
@@ -217,12 +216,11 @@ class AsyncTranslator:
         self._check_engine()
         if not self._ahead:
             await asyncio.sleep(0)  # events are taken before the next update is sent
-        if not self._ended:
+        if not self._stream.ended:
             self._stream.follow(update, self.languages)
 
     async def end(self) -> None:
         """Send no more updates; iterating ends when everything is translated."""
-        self._ended = True
         self._stream.end()
         self._finish()
 
@@ -248,7 +246,7 @@ class AsyncTranslator:
             raise Stopped(self._stopped)
 
     def _answered(self, answer: Answer) -> None:
-        if self._over:
+        if self._stream.over:
             return
         self._stream.answered(answer)
         self._held += answer.events
@@ -260,16 +258,15 @@ class AsyncTranslator:
         self._finish()
 
     def _finish(self) -> None:
-        if self._ended and not self._stream.waits and not self._over:
-            self._over = True
+        if self._stream.over:
             self._events.put_nowait(None)
 
     def _stop(self, why: str) -> None:
         """End the stream, because the engine has stopped."""
-        if not self._over:
-            self._stopped, self._ended, self._over = why, True, True
-            self._stream.clear()
-            self._events.put_nowait(None)
+        if not self._stream.over:
+            self._stopped = why
+            self._stream.close()
+            self._finish()
 
 
 async def _on_thread(work: Callable[[], T]) -> T:

@@ -1,4 +1,8 @@
-"""The updates of one stream: which are in order, which are unanswered, and which utterances have not ended."""
+"""The updates of one stream: which are in order, unanswered, or of open utterances, and whether more will come.
+
+However a stream stops, at its end or because it is dropped, that is one of two states here: it takes no more updates
+(`Stream.ended`), and nothing is left to answer (`Stream.over`).
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ class Stream(Order):
 
     Attributes:
         open: utterance -> its newest update, of the most recent ones that have not ended.
+        ended: whether no more updates will come.
 
     Args:
         rest: has the rest of an update's translations shown in some languages.
@@ -29,6 +34,7 @@ class Stream(Order):
     def __init__(self, rest: Callable[[Update, Sequence[str]], object], most: int = MOST_PENDING) -> None:
         super().__init__()
         self.open: dict[str, Update] = {}
+        self.ended = False
         self._rest, self._most = rest, most
         #: (utterance, language, whether it is the rest of the translation) -> seq of the newest that is unanswered.
         self._unanswered: dict[tuple[str, str, bool], int] = {}
@@ -41,6 +47,11 @@ class Stream(Order):
     def waits(self) -> bool:
         """Whether anything is unanswered."""
         return bool(self._unanswered)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, and everything is answered or was dropped."""
+        return self.ended and not self._unanswered
 
     def add(self, update: Update, languages: Sequence[str]) -> None:
         """Record an accepted update, to be answered in some languages; it ends the silence."""
@@ -56,11 +67,26 @@ class Stream(Order):
         """Show the rest of an unfinished update's translations, unless another update follows soon."""
         self._hear()
         if languages and not update.final:
-            timer = asyncio.get_running_loop().call_later(LONG_PAUSE, self.end)
+            timer = asyncio.get_running_loop().call_later(LONG_PAUSE, self._show_rest)
             self._silence = update, languages, timer
 
     def end(self) -> None:
-        """Show the rest now, because no other update will follow."""
+        """Take no more updates: the rest is shown now."""
+        self._show_rest()
+        self.ended = True
+
+    def close(self) -> None:
+        """Take no more updates, and wait for nothing any more."""
+        self.ended = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Wait for no answers any more."""
+        self._hear()
+        self._unanswered.clear()
+        self._check_room()
+
+    def _show_rest(self) -> None:
         if (silence := self._hear()) is not None:
             update, languages, _ = silence
             self._await(update, languages, rest=True)
@@ -83,12 +109,6 @@ class Stream(Order):
         key = answer.update.utterance, answer.language, answer.rest
         if self._unanswered.get(key, answer.update.seq) <= answer.update.seq:
             self._unanswered.pop(key, None)
-        self._check_room()
-
-    def clear(self) -> None:
-        """Wait for nothing any more."""
-        self._hear()
-        self._unanswered.clear()
         self._check_room()
 
     async def room(self) -> None:

@@ -63,7 +63,6 @@ class LiveSession:
         spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
-        ended: whether it takes no more updates.
         left: when it ended because its client did not come back, in seconds of the monotonic clock.
         over: called when it has ended.
         touched: time of its last use, in seconds of the monotonic clock.
@@ -89,7 +88,6 @@ class LiveSession:
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
     touched: float = field(default_factory=time.monotonic)
-    ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
     rate: Rate = field(init=False)
@@ -307,7 +305,7 @@ class LiveSession:
             return
         self.unproven = False
         self.end_open()
-        self.ended = True
+        self.stream.end()
         self._finish()
 
     def end_open(self) -> None:
@@ -394,7 +392,12 @@ class LiveSession:
     @property
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
-        return self.ended and not self.stream.waits
+        return self.stream.over
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more updates."""
+        return self.stream.ended
 
     @property
     def quiet(self) -> bool:
@@ -431,7 +434,7 @@ class LiveSession:
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
         self._drop_work()
-        self.ended = True
+        self.stream.close()
         if not self.transcript.closed:
             self.transcript.close()
             if self.over:

@@ -119,8 +119,11 @@ class Session(Protocol):
     begin: protocol.Begin
     broadcast: Broadcast
     transcript: Transcript
-    ended: bool
     over: Callable[[], None] | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more updates."""
 
     @property
     def done(self) -> bool:
