@@ -282,7 +282,7 @@ class TestPromptOfModel:
             ("<2{code}>", "{source} is missing"),
             ("{source}{source}", "{source} may occur once, not 2 times"),
             ("{source.__class__}", "{source.__class__} is not a field; allowed: {source}, {code}"),
-            ("{source", "expected '}'"),
+            ("{source", "{source} is missing"),
         ],
     )
     def test_broken_prompts_are_refused(self, prompt: str, problem: str) -> None:
