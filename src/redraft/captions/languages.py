@@ -119,9 +119,8 @@ class Language:
         if self.code == "en":
             return frozenset()
         known = Lang(self.code)
-        found = {self.name, known.name, *known.other_names()}
-        found |= {names[self.code] for names in (_NAMES, _OWN_NAMES) if self.code in names}
-        return frozenset(_REMARK.sub("", name).casefold() for name in found)
+        names = {self.name, known.name, *known.other_names(), _NAMES.get(self.code), _OWN_NAMES.get(self.code)}
+        return frozenset(_REMARK.sub("", name).casefold() for name in names if name)
 
 
 def parse_language(text: str, field: str = "target language") -> Language:
