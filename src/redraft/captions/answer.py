@@ -26,8 +26,10 @@ _PAIRS = {
 }
 _OPENING = rf"<({_NAMES})>|{'|'.join(map(re.escape, _PAIRS))}"
 _CLOSING = rf"</{_NAMES}>|{'|'.join(map(re.escape, _PAIRS.values()))}"
-_OPENS, _ENDS_OPEN = re.compile(rf"\s*({_OPENING})"), re.compile(rf"({_OPENING})\s*$")
-_CLOSES, _EMPTY = re.compile(rf"\s*({_CLOSING})"), re.compile(rf"({_OPENING})\s*({_CLOSING})\s*$")
+_ENDS_OPEN, _EMPTY = re.compile(rf"({_OPENING})\s*$"), re.compile(rf"({_OPENING})\s*({_CLOSING})\s*$")
+_MARKED = "|".join(f"{re.escape(mark)}.*?(?:{re.escape(closing)}|\\Z)" for mark, closing in _PAIRS.items())
+#: The thoughts with which a text begins, with the marks; all of it if they are not closed.
+_THOUGHTS = re.compile(rf"(?:\s*(?:<({_NAMES})>.*?(?:</\1>|\Z)|{_MARKED}|{_CLOSING}))*", re.DOTALL)
 #: Characters of a prompt's end in which a mark is searched.
 _END = 200
 
@@ -49,21 +51,8 @@ def has_thoughts(text: str) -> bool:
     return bool(re.search(f"{_OPENING}|{_CLOSING}", text))
 
 
-def thoughts_at(text: str) -> int:
-    """Return the length of the thoughts with which a text begins, with the marks; all of it if they are not closed."""
-    mark = _closing(_OPENS.match(text))
-    if not mark:
-        found = _CLOSES.match(text)
-        return found.end() if found else 0
-    end = text.find(mark)
-    return end + len(mark) if end >= 0 else len(text)
-
-
-def _closing(found: re.Match[str] | None) -> str:
-    if found is None:
-        return ""
-    tag = found[2]
-    return f"</{tag}>" if tag else _PAIRS[found[1]]
+def _closing(found: re.Match[str]) -> str:
+    return f"</{found[2]}>" if found[2] else _PAIRS[found[1]]
 
 
 #: What may name the language of what follows.
@@ -167,9 +156,8 @@ class OutputReader:
 
         A source that names the language, by any of its names, may be about it.
         """
-        thoughts = 0
-        while not has_thoughts(self.source) and (length := thoughts_at(text[thoughts:])):
-            thoughts += length
+        found = None if has_thoughts(self.source) else _THOUGHTS.match(text)
+        thoughts = found.end() if found else 0
         found, said = _LABEL.match(text, thoughts), self.source.casefold()
         named = _LABEL.match(self.source) or any(name in said for name in self.labels)
         labelled = found and found[1].casefold() in self.labels and not named
