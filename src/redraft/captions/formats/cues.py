@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
-from math import ceil
+from math import ceil, inf
 
 import budoux
 
@@ -24,8 +24,6 @@ from redraft.captions.languages import known_language
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
-#: Seconds by which the times of words may go back; more is a clock that has started again.
-LATE = 4.0
 #: Seconds between two cues that are too short to be noticed: the first one stays.
 _SOON = 1.0
 #: Scripts with wide letters, in which lines are shorter and letters say more: cells of a line, and reading speed beside
@@ -157,86 +155,65 @@ class Cue:
 
 
 class Pacer:
-    """Turns texts with the times of their words into cues, of which none begins before the one before has ended.
+    """Turns texts with the times of their words into cues, of which none begins before the one before has ended."""
 
-    Args:
-        profile: what readers need.
-        latest: the latest time in seconds.
-
-    Attributes:
-        whole: whether texts are lines already, which are not broken.
-    """
-
-    def __init__(self, profile: Profile, latest: float) -> None:
-        self._profile, self._last, self.whole = profile, latest, False
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         #: The earliest start of the next cue, and the latest time of words.
         self._clock = self._latest = 0.0
         self._waiting: Cue | None = None
 
     def add(self, begun: float | None, ended: float | None, texts: dict[str, str]) -> Iterator[Cue]:
         """Take texts, with the times of their words in seconds; yield the cues that are complete."""
-        profile = self._profile
         lasts = self._reading({language: [text] for language, text in texts.items()})
-        if begun is not None and begun == ended and self._latest < ended:
-            free = self._clock if self._waiting is None else self._waiting.start + profile.shortest
-            begun = max(ended - max(profile.shortest, lasts), min(free, ended), 0.0)
-        in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
-        self._latest = max(ended or 0.0, self._latest)
-        if begun is not None and (ended is None or ended <= begun):
+        if begun is None:
+            yield from self.close()
+            begun = self._clock
+        elif begun == ended and self._latest <= ended:
+            free = self._clock if self._waiting is None else self._waiting.start + self._profile.shortest
+            begun = max(ended - max(self._profile.shortest, lasts), min(free, ended), 0.0)
+        if ended is None or ended <= begun:
             ended = begun + lasts
-        parts = [{each: [text] for each, text in texts.items()}]
-        if not self.whole:
-            spoken = 0.0 if begun is None or ended is None else ended - begun
-            parts = self._parts(texts, spoken)
-        whole, done = sum(map(_size, parts)), 0
+        self._latest = max(self._latest, ended)
+        parts = self._parts(texts, ended - begun)
+        pace = (ended - begun) / sum(map(_size, parts))
         for part in parts:
-            times: tuple[float, float] | None = None
-            if begun is not None and ended is not None:
-                shares = done / whole, (done + _size(part)) / whole
-                times = begun + shares[0] * (ended - begun), begun + shares[1] * (ended - begun)
-            done += _size(part)
-            yield from self._place(times, part, in_order=in_order)
+            start, begun = begun, begun + pace * _size(part)
+            yield from self._place(start, begun, part)
 
     def close(self) -> Iterator[Cue]:
         """Yield the cue that still waits for the next one."""
-        yield from self._release(None)
+        return self._release(inf)
 
-    def _place(
-        self, times: tuple[float, float] | None, lines: dict[str, list[str]], *, in_order: bool
-    ) -> Iterator[Cue]:
+    def _place(self, begun: float, ended: float, lines: dict[str, list[str]]) -> Iterator[Cue]:
         waiting = self._waiting
-        if waiting is not None and times is not None and in_order and self._is_shared(waiting, times, lines):
+        if waiting is not None and self._is_shared(waiting, begun, ended, lines):
             for language, more in lines.items():
                 waiting.lines.setdefault(language, []).extend(more)
-            waiting.end = max(waiting.end, times[1])
+            waiting.end = max(waiting.end, ended)
             return
-        yield from self._release(times and times[0])
-        if times is None:
-            times = self._clock, self._clock + self._reading(lines)
-        self._waiting = Cue(round(max(times[0], self._clock), 3), times[1], lines)  # as it is written
+        yield from self._release(begun)
+        self._waiting = Cue(round(max(begun, self._clock), 3), ended, lines)  # as it is written
 
-    def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:
+    def _is_shared(self, cue: Cue, begun: float, ended: float, lines: dict[str, list[str]]) -> bool:
         """Whether lines belong to the cue that waits: they come before it has been read, and there is room."""
         if any(len(cue.lines.get(each, ())) + len(more) > self._profile.lines for each, more in lines.items()):
             return False
-        soon = times[0] < cue.start + self._profile.shortest
-        return soon or (times[0] < self._read(cue) and times[1] - cue.start <= self._profile.longest)
+        soon = begun < cue.start + self._profile.shortest
+        return soon or (begun < self._read(cue) and ended - cue.start <= self._profile.longest)
 
-    def _release(self, begun: float | None) -> Iterator[Cue]:
+    def _release(self, following: float) -> Iterator[Cue]:
         """Yield the cue that waits, given when the words of the next one begin."""
         if (cue := self._waiting) is None:
             return
         profile, self._waiting = self._profile, None
         end = max(cue.end, self._read(cue))
-        if begun is not None:
-            following = begun - profile.gap
-            if end > begun:
-                end = min(end, begun + profile.late)
-            elif following - end < _SOON:
-                end = following
-        end = round(max(min(end, cue.start + profile.longest), cue.start + profile.shortest), 3)
-        self._clock = min(end, self._last)
-        yield Cue(min(cue.start, self._last), min(end, self._last), cue.lines)
+        if end > following:
+            end = min(end, following + profile.late)
+        elif following - profile.gap - end < _SOON:
+            end = following - profile.gap
+        self._clock = round(max(min(end, cue.start + profile.longest), cue.start + profile.shortest), 3)
+        yield Cue(cue.start, self._clock, cue.lines)
 
     def _read(self, cue: Cue) -> float:
         """Return when a cue has been read."""

@@ -187,15 +187,10 @@ class PushWriter(Writer):
         self._dropping.set()
         self.writer.drop()
 
-    def show_to(self, audience: Audience) -> None:
+    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
         """Send only what an audience may see; by default, everything."""
-        self._audience = audience
-        self.writer.show_to(audience)
-
-    def expect_lines(self) -> None:
-        """Expect the lines of reading mode, which are hidden together with their utterance."""
-        self._lines = True
-        self.writer.expect_lines()
+        self._audience, self._lines = audience, lines
+        self.writer.show_to(audience, lines=lines)
 
     @property
     def whole(self) -> bool:

@@ -243,7 +243,7 @@ def writer(
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
-        made = RowsWriter(made, width, live=live)
+        made = RowsWriter(made, width, live=live, named=form != "jsonl")
     if spoken is not None:
         made = SpokenWriter(made, spoken)
     try:
