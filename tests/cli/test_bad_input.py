@@ -48,7 +48,7 @@ BAD = [
     ([*T, "--input", "xml"], ["--input", "'xml'", "'text', 'lines', 'jsonl'"]),
     ([*T, "--output", "xml"], ["--output", "'xml'", "'srt', 'vtt'"]),
     ([*T, "--output", "srt:film"], ["redraft: profile must be one of broadcast, web, cart, not 'film'"]),
-    ([*T, "--output", "srt:web,start=ten"], ["redraft: profile must have start as seconds or a time", "'ten'"]),
+    ([*T, "--output", "srt:web,start=ten"], ["redraft: profile must have start as a time such as 10:00:00", "'ten'"]),
     ([*T, "--output", "lines:web"], ["--output", "'lines:web'"]),
     ([*T, "--option", "betta=1"], ["no option 'betta'; the nearest is beta; its options: beta, hidden_beta"]),
     ([*T, "--rate", "2", "--input", "jsonl"], ["--rate is for --input text", "leave it out with --input jsonl"]),

@@ -8,10 +8,11 @@ share a cue if the second would come before the first has been read.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import time
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from math import ceil, inf
@@ -32,8 +33,8 @@ _SOON = 1.0
 _WIDE = {"Hans": (32, 18 / 17), "Hant": (32, 18 / 17), "Jpan": (26, 8 / 17), "Kore": (32, 24 / 17)}
 #: How much clauses count beside parts of equal length, and how bad it is to end a line with a short word.
 _CLAUSE, _SHORT_WORD = 0.5, 0.3
-#: More parts than these are found by halves; each half ends within so many words of its length.
-_MANY, _NEAR = 6, 4
+#: A part ends within so many words of where it would with equal lengths.
+_NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,6 @@ PROFILES = {
     "web": Profile(),
     "cart": Profile(speed=21, longest=10, gap=0, late=2),
 }
-#: A time with hours, minutes and seconds, with the latter two, or in seconds.
-_CLOCK = re.compile(r"(?:(?:\d{1,2}:(?=\d{2}:))?[0-5]?\d:(?=[0-5]\d(?:\.|$)))?\d+(?:\.\d+)?")
 #: Kinds and allowed values of the fields of a profile.
 _ALLOWED: dict[str, tuple[type[int] | type[float], float, float]] = {
     "speed": (float, 5, 60),
@@ -103,34 +102,25 @@ def profile(text: str) -> Profile:
     for change in changes:
         key, _, value = change.partition("=")
         if key == "start":
-            given[key] = clock(value)
+            given[key] = _clock(value)
             continue
         if key not in _ALLOWED:
             raise OptionError(f"has no field {key!r}: the fields are {', '.join([*_ALLOWED, 'start'])}", "profile")
         kind, low, high = _ALLOWED[key]
-        try:
+        with suppress(ValueError):
             given[key] = kind(value)
-        except ValueError:
-            given[key] = -1
-        if not low <= given[key] <= high:
+        if not low <= given.get(key, -1) <= high:
             number = "a whole number" if kind is int else "a number"
             raise OptionError(f"must have {key} as {number} from {low} to {high}, not {value!r}", "profile")
     return replace(PROFILES[name], **given)
 
 
-def clock(text: str) -> float:
-    """Return the seconds of a time such as ``10:00:00``, ``1:30`` or ``2.5``.
-
-    Raises:
-        OptionError: it is invalid, or 100 hours or more.
-    """
-    parts = reversed(text.split(":")) if _CLOCK.fullmatch(text) else ["-1"]
-    seconds = sum(float(part) * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))
-    if not 0 <= seconds < 360_000:
-        raise OptionError(
-            f"must have start as seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "profile"
-        )
-    return seconds
+def _clock(text: str) -> float:
+    try:
+        at = time.fromisoformat(text)
+    except ValueError:
+        raise OptionError(f"must have start as a time such as 10:00:00, not {text!r}", "profile") from None
+    return at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6
 
 
 @lru_cache(maxsize=256)
@@ -260,35 +250,26 @@ def divided(units: Sequence[str], count: int, most: int) -> list[list[str]]:
     Fewer words than that are a part each.
     """
     count = min(count, len(units))
-    widths = [cells(unit) for unit in units]
-    if count > _MANY:
-        half = count // 2
-        middle = bisect_left([*accumulate(widths)], sum(widths) * half / count) + 1
-        near = range(max(half, middle - _NEAR), min(len(units) - count + half, middle + _NEAR) + 1)
-        place = min(near, key=lambda each: (_cost_of_end(units, each), abs(each - middle)))
-        return [*divided(units[:place], half, most), *divided(units[place:], count - half, most)]
-    ideal = sum(widths) / count
-    ends = [0.0] + [_cost_of_end(units, place) for place in range(1, len(units))] + [0.0]
-    #: Costs of the words up to each place, and where the last part of them begins.
-    best: list[tuple[float, list[int]]] = [(0.0, []), *(((float("inf"), []),) * len(units))]
-    for _ in range(count):
-        following: list[tuple[float, list[int]]] = [(float("inf"), [])] * (len(units) + 1)
-        for start, (before, places) in enumerate(best):
-            if before == float("inf"):
-                continue
-            width = 0
-            for end in range(start + 1, len(units) + 1):
-                width += widths[end - 1]
-                visible = width - (units[end - 1][-1:] == " ")
-                excess = max(0, visible - most) * 10.0
-                cost = before + ((width - ideal) / ideal) ** 2 * 4 + ends[end] + excess
-                if cost < following[end][0]:
-                    following[end] = cost, [*places, end]
-                if excess and width > 2 * most:
-                    break
-        best = following
-    places = [0, *best[-1][1]]
-    return [list(units[begin:end]) for begin, end in pairwise(places)]
+    widths = [0, *accumulate(map(cells, units))]
+    ideal = widths[-1] / count
+    turns = [0.0, *(_cost_of_end(units, place) for place in range(1, len(units))), 0.0]
+
+    def cost(start: int, end: int) -> float:
+        width = widths[end] - widths[start]
+        excess = max(0, width - (units[end - 1][-1:] == " ") - most)
+        return (width / ideal - 1) ** 2 * 4 + excess * 10 + turns[end]
+
+    #: Where so many parts may end -> the least cost of such parts, and where each ends.
+    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [0])}
+    for number in range(1, count + 1):
+        place = min(bisect_left(widths, ideal * number), len(units) - count + number)
+        near = range(max(number, place - _NEAR), min(len(units) - count + number, max(place, number) + _NEAR) + 1)
+        best = {
+            end: min((before + cost(start, end), [*ends, end]) for start, (before, ends) in best.items() if start < end)
+            for end in (near if number < count else [len(units)])
+            if min(best) < end
+        }
+    return [[*units[begin:end]] for begin, end in pairwise(best[len(units)][1])]
 
 
 def _cost_of_end(units: Sequence[str], place: int) -> float:
