@@ -13,8 +13,7 @@ import pytest
 
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
-from redraft.captions.formats.cues import PROFILES, Profile, divided, profile
-from redraft.captions.formats.write import SubtitleWriter
+from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter, divided, profile
 from redraft.errors import OptionError
 
 SENTENCE = (

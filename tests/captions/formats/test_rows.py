@@ -18,15 +18,9 @@ from hypothesis import strategies as st
 
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.cues import MOST_UNPAIRED, SubtitleWriter, directed
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import (
-    MOST_UNPAIRED,
-    JsonlWriter,
-    LinesWriter,
-    SubtitleWriter,
-    Writer,
-    directed,
-)
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
 from redraft.speech.sentences import in_sentences
 from tests.speech.recognised import recognised
 

@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import (
-    MOST_UNPAIRED,
-    JsonlWriter,
-    LinesWriter,
-    SubtitleWriter,
-    TextWriter,
-    failure_line,
-)
+from redraft.captions.formats.cues import MOST_UNPAIRED, SubtitleWriter
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter, failure_line
 
 
 class Stream(io.StringIO):

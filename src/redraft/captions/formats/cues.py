@@ -1,4 +1,4 @@
-"""The times and lines of subtitles: cues that can be read, near the voice.
+"""Subtitles: cues that can be read, near the voice.
 
 A `Profile` says what can be read: how fast, how many lines of which width, how short and how long.  A text that needs
 more lines, or takes longer, becomes several cues, which are cut where a clause ends, as its lines are.  A cue stays
@@ -8,23 +8,34 @@ share a cue if the second would come before the first has been read.
 
 from __future__ import annotations
 
+import html
+import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import time
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from math import ceil, inf
+from typing import IO
 
 import budoux
+from pysubs2.time import ms_to_times
 
 from redraft.captions.breaks import cells, words
 from redraft.captions.clauses import goodness
+from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats.read import printable
+from redraft.captions.formats.write import Writer, by, failure_line, put
 from redraft.captions.languages import known_language
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
+#: Latest time in SRT in seconds: 99:59:59,999.
+LATEST = 359_999.999
+#: Maximum number of utterances that wait for another language.
+MOST_UNPAIRED = 8
 #: Seconds between two cues that are too short to be noticed: the first one stays.
 _SOON = 1.0
 #: Scripts with wide letters, in which lines are shorter and letters say more: cells of a line, and reading speed beside
@@ -218,18 +229,13 @@ class Pacer:
         units = {each: _phrases(text, each, profile.line(each)) for each, text in texts.items()}
         filled = [cells(text) / profile.line(each) for each, text in texts.items()]
         long = min(spoken // profile.longest + 1, *filled)  # but no cue of a few words
-        count = max(1, int(long), ceil(max(filled) / profile.lines))
-        while True:
+        first = max(1, int(long), ceil(max(filled) / profile.lines))
+        for count in range(first, max(first, *map(len, units.values())) + 1):
             found = {each: self._lines(units[each], each, count) for each in texts}
-            fits = all(len(lines) <= profile.lines for cues in found.values() for lines in cues) or count >= max(
-                map(len, units.values())
-            )
-            if fits:
-                return [
-                    {each: cues[place] for each, cues in found.items() if place < len(cues) and cues[place]}
-                    for place in range(max(map(len, found.values())))
-                ]
-            count += 1
+            if all(len(lines) <= profile.lines for cues in found.values() for lines in cues):
+                break
+        together = zip_longest(*found.values(), fillvalue=[])
+        return [{each: lines for each, lines in zip(found, cue, strict=True) if lines} for cue in together]
 
     def _lines(self, units: Sequence[str], language: str, count: int) -> list[list[str]]:
         """Return the lines of a text in so many cues; more lines than allowed if they do not fit."""
@@ -299,3 +305,117 @@ def _phrases(text: str, language: str, width: int) -> list[str]:
 def _size(lines: dict[str, list[str]]) -> int:
     """Return the length of the lines of the longest language in cells."""
     return max(1, *(sum(map(cells, texts)) for texts in lines.values()))
+
+
+class SubtitleWriter(Writer):
+    """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
+
+    The words of an utterance begin at the ``start`` of its captions, and end at their ``time``.  If these are the same,
+    as with recognisers that send only final texts, they begin their reading time before.  If the start is unknown, the
+    cue follows the previous one; if the end is unknown or before the start, it lasts for its reading time.
+    `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one is known, which decides how
+    long it stays.  Utterances without text have no cue.
+
+    Cues are in the order of the first final captions.  A language that has none for an utterance, because it failed for
+    example, holds up `MOST_UNPAIRED` utterances; in reading mode, so many lines.
+
+    A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.
+
+    Args:
+        form: ``srt`` or ``vtt``.
+        languages: order of the lines in a cue.
+        profile: what readers need.
+    """
+
+    #: Whether all times were usable.
+    whole = True
+
+    def __init__(
+        self,
+        out: IO[str],
+        errors: IO[str],
+        form: str,
+        languages: Sequence[str],
+        profile: Profile = PROFILES["web"],
+    ) -> None:
+        self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
+        self._start, self._cues = profile.start, 0
+        self._pacer = Pacer(profile)
+        #: Utterance -> its final captions by language.
+        self._waiting: dict[str, dict[str, Caption]] = {}
+        if form == "vtt":
+            put(out, "WEBVTT\n\n")
+
+    def write(self, event: Event) -> None:
+        """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
+        if isinstance(event, Failure):
+            self._report(event)
+        elif event.final:
+            self._waiting.setdefault(event.utterance, {})[event.language] = event
+            while self._waiting:
+                utterance, captions = next(iter(self._waiting.items()))
+                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._languages}:
+                    break
+                del self._waiting[utterance]
+                self.write_together([*captions.values()])
+
+    def write_together(self, captions: Sequence[Caption]) -> None:
+        """Write the final captions of an utterance as the next cue."""
+        ordered = sorted(captions, key=lambda caption: self._languages.index(caption.language))
+        texts = {each.language: text for each in ordered if (text := printable(each.text).strip())}
+        last = captions[0]
+        begun, ended = self._usable(last.start), self._usable(last.time)
+        if texts:
+            first = next(iter(texts))
+            texts[first] = by(last.speaker, texts[first])
+            self._put_cues(self._pacer.add(ended if begun is None else begun, ended, texts))
+
+    def close(self) -> None:
+        """Write the cues that still wait."""
+        for captions in self._waiting.values():
+            self.write_together([*captions.values()])
+        self._waiting.clear()
+        self._put_cues(self._pacer.close())
+
+    def _usable(self, time: float | None) -> float | None:
+        """Return a time of the stream if it is one."""
+        if time is None or 0 <= time <= LATEST - self._start:
+            return time
+        if self.whole:
+            self.whole = False
+            hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
+            self._report(Failure(f"{hours}; such cues get an estimate"))
+        return None
+
+    def _report(self, failure: Failure) -> None:
+        put(self._errors, failure_line(failure) + "\n")
+
+    def _put_cues(self, cues: Iterable[Cue]) -> None:
+        for cue in cues:
+            self._cues += 1
+            lines = directed([(each, line) for each in self._languages for line in cue.lines.get(each, ())])
+            times = f"{self._clock(cue.start)} --> {self._clock(cue.end)}"
+            if self._form == "vtt":
+                times, lines = times.replace(",", "."), [html.escape(line, quote=False) for line in lines]
+            put(self._out, "\n".join([str(self._cues), times, *lines, "", ""]))
+
+    def _clock(self, time: float) -> str:
+        hours, minutes, seconds, rest = ms_to_times(round((time + self._start) * 1000))
+        return f"{hours:02}:{minutes:02}:{seconds:02},{rest:03}"
+
+
+#: Invisible marks round a line that is written from right to left, or not; none if that is unknown.
+_MARKS = {True: "\u200f", False: "\u200e", None: ""}
+
+
+def directed(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a cue, which come with their languages, as players show them in the right direction.
+
+    By default, players take that of the first letter, which may be of a name in another script, perhaps for all lines.
+    So if any line has letters or a language from right to left, there are marks round all of them.
+    """
+    texts = [line for _, line in lines]
+    leftwards = [known.right_to_left if (known := known_language(language)) else None for language, _ in lines]
+    if True not in leftwards and not any(unicodedata.bidirectional(each) in ("R", "AL") for each in "".join(texts)):
+        return texts
+    return [text.join([_MARKS[each]] * 2) for each, text in zip(leftwards, texts, strict=True)]

@@ -23,7 +23,7 @@ from http.client import HTTPException
 from itertools import chain
 from math import inf
 from urllib.error import HTTPError
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import langcodes
@@ -91,8 +91,7 @@ class CaptionService:
             more["lang"] = self._language
         else:
             body = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "\n" + body
-        kept = [(name, value) for name, value in parse_qsl(self._url.query, keep_blank_values=True) if name not in more]
-        url = urlunsplit(self._url._replace(query=urlencode([*kept, *more.items()])))
+        url = urlunsplit(self._url._replace(query="&".join(filter(None, [self._url.query, urlencode(more)]))))
         return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
 
     def send(self, request: Request, timeout: float) -> None:
