@@ -107,9 +107,8 @@ class _Growing:
     def __init__(self, caption: Caption, width: int) -> None:
         self.caption, self.reading, self.count = caption, Reading(width), 0
         self._shown = ""
-        #: Lengths that the translation has reached, in cells, and the last time of each.
-        self._lengths: list[int] = []
-        self._times: list[float] = []
+        #: Length that the translation has reached, in cells -> the last time at which it had no more.
+        self._times: dict[int, float] = {}
         self._reach(0, caption.start)
 
     def grown(self, caption: Caption) -> None:
@@ -118,21 +117,16 @@ class _Growing:
         self._reach(cells(caption.text + caption.unstable), caption.time)
 
     def _reach(self, length: int, time: float | None) -> None:
-        if time is None:
-            return
-        time = max([time, *self._times[-1:]])
-        if length > max(self._lengths, default=-1):
-            self._lengths.append(length)
-            self._times.append(time)
-        else:
-            self._times[-1] = time
+        if time is not None:
+            last = next(reversed(self._times), 0)
+            self._times[max(length, last)] = max(time, self._times.get(last, 0.0))
 
     def times(self, line: str) -> tuple[float | None, float | None]:
         """Return when the words of the next line were spoken: their start and end in seconds, None if unknown."""
         before, self._shown = cells(self._shown), joined(self._shown, line)
         if not self._times:
             return None, None
-        start, end = np.interp([before, cells(self._shown)], self._lengths, self._times)
+        start, end = np.interp([before, cells(self._shown)], [*self._times], [*self._times.values()])
         return float(start), float(end)
 
 

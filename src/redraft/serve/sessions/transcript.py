@@ -15,8 +15,8 @@ from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.outputs import Output, open_writer
 from redraft.captions.formats.write import Writer, spoken
-from redraft.captions.languages import parse_language, same_of
-from redraft.errors import InputError, OptionError
+from redraft.captions.languages import known_language, same_of
+from redraft.errors import InputError
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
 
@@ -207,11 +207,13 @@ class Transcript:
 
     def document(self, languages: Sequence[str]) -> str:
         """Export as plain text, one language after the other, each under its English name."""
-        parts: dict[str, list[str]] = {language: [] for language in languages}
-        for caption in self.finals:
-            if caption.language in parts:
-                parts[caption.language].append(spoken(caption))
-        return "\n".join("\n".join([_name(each), "", *lines, ""]) for each, lines in parts.items() if lines)
+        parts = []
+        for language in languages:
+            lines = [spoken(caption) for caption in self.finals if caption.language == language]
+            known = known_language(language)
+            if lines:
+                parts.append("\n".join([known.name if known else language, "", *lines, ""]))
+        return "\n".join(parts)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
@@ -246,14 +248,6 @@ def _complete(utterance: Utterance, targets: Sequence[str]) -> bool:
     """Whether an utterance has ended in all these languages, and none of them is held back."""
     cells = [utterance.cells.get(target) for target in targets]
     return all(cell is not None and cell.ended and not cell.held for cell in cells)
-
-
-def _name(language: str) -> str:
-    """Return the English name of a language; its tag if it is unknown."""
-    try:
-        return parse_language(language).name
-    except OptionError:
-        return language
 
 
 def from_lines(text: str) -> Transcript:
