@@ -189,7 +189,6 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         expose_headers=("content-disposition", "retry-after"),
         max_age=7200,
     )
-    turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
             *endpoints.routes(),
@@ -202,12 +201,19 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         lifespan=lifespan,
         middleware=[
             *([sharing] if settings.origins else []),
-            Middleware(Guard, turns, hosts, settings.origins, local=local, refused=hub.metrics.count_refusal),
+            Middleware(
+                Guard,
+                Turns(lambda: hub.engines.working),
+                hosts,
+                settings.origins,
+                local=local,
+                refused=hub.metrics.count_refusal,
+            ),
         ],
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
-    app.state.hub, app.state.turns, app.state.qr_codes = hub, turns, QrCodes()
+    app.state.hub, app.state.qr_codes = hub, QrCodes()
     return app
 
 
