@@ -187,10 +187,11 @@ class CaptionServer(uvicorn.Server):
     def __init__(self, hub: Hub, tls: ssl.SSLContext | None = None) -> None:
         self._hub = hub
         self._draining: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._dead_since: float | None = None
-        #: When the first signal came.
+        #: When the first signal came, and when the engine was last seen alive.
         self._asked: float | None = None
+        self._alive = time.monotonic()
+        #: Whether it ended because its engine has stopped.
+        self.failed = False
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
@@ -211,37 +212,29 @@ class CaptionServer(uvicorn.Server):
             )
         )
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and accept connections."""
-        self._loop = asyncio.get_running_loop()
-        await super().startup(sockets)
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second; end the process if it does neither in time, whatever hangs."""
         now = time.monotonic()
-        if self._asked is None and self._loop is not None:
+        if self._asked is None:
             self._asked = now
-            self._loop.call_soon_threadsafe(self.stop)
             end_process_after(self._hub.settings.drain_seconds + deadlines.AFTER_DRAIN)
-        elif self._asked is None or now - self._asked > deadlines.TOGETHER:
+        elif now - self._asked > deadlines.TOGETHER:
             self.should_exit = self.force_exit = True
             end_process_after(deadlines.AT_ONCE)
 
     def stop(self) -> None:
         """Drain, then end."""
-        if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._drain())
+        self._draining = self._draining or asyncio.get_running_loop().create_task(self._drain())
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end; also a few seconds after the engine has stopped, which only a new process can restart."""
-        if not self._hub.engines.alive and self._dead_since is None:
-            self._dead_since = time.monotonic()
+        if self._asked is not None:
+            self.stop()
+        now = time.monotonic()
+        if self._hub.engines.alive:
+            self._alive = now
+        self.failed = now - self._alive >= deadlines.WITHOUT_ENGINE
         return await super().on_tick(counter) or self.failed
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended because its engine has stopped."""
-        return self._dead_since is not None and time.monotonic() - self._dead_since >= deadlines.WITHOUT_ENGINE
 
     async def _drain(self) -> None:
         log.info("stopping after the captions in progress")

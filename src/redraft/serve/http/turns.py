@@ -1,4 +1,4 @@
-"""Connections and requests take turns and have their share of the time, whatever they send.
+"""Requests take turns, and connections have their share of the time, whatever they send.
 
 The event loop would otherwise answer everything that has arrived before it sends the next caption, and meanwhile the
 engine's thread would wait for Python's interpreter lock.  While an engine works, they have a share of the processor:
