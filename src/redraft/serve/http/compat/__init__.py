@@ -19,7 +19,7 @@ from redraft.errors import OptionError, first_sentence
 from redraft.serve.http.compat.alignatt_mt import alignatt_mt
 from redraft.serve.http.compat.deepl import deepl
 from redraft.serve.http.compat.libretranslate import libretranslate
-from redraft.serve.http.compat.openai import Pattern, openai
+from redraft.serve.http.compat.openai import openai, pattern_of
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 
@@ -44,7 +44,7 @@ def check_compat(settings: ServeSettings) -> None:
     for name in settings.compat:
         _dialect(name)
     if settings.openai_prompt is not None:
-        Pattern(settings.openai_prompt)
+        pattern_of(settings.openai_prompt)
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
