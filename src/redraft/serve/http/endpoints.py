@@ -203,7 +203,7 @@ async def translate_text(request: Request) -> Response:
     """Translate one text, sentence by sentence."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)
-    work = hub.requests.translate(wanted, [wanted.text], address_of(request))
+    work = hub.admission.translate(wanted, [wanted.text], address_of(request))
     (found,) = await while_connected(request, work)
     failures = dict.fromkeys(remark for each in found.values() for remark in each.remarks)
     texts = {language: each.text for language, each in found.items()}

@@ -22,7 +22,7 @@ from conftest import ROOT
 from redraft.captions import spoken
 from redraft.cli.main import cli
 from redraft.errors import MissingExtra, OptionError
-from redraft.serve import requests
+from redraft.serve import service
 from redraft.serve.access import new_key
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.compat.openai import ONLY_TRANSLATES
@@ -268,7 +268,7 @@ def test_no_sessions() -> None:
 
 
 def test_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_MOST", 0)
+    monkeypatch.setattr(service, "_MOST", 0)
     with running(compat=COMPAT) as server:
         for path, body in BODIES.items():
             answer = server.ask(path, body)

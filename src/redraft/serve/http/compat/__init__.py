@@ -1,7 +1,7 @@
 """Imitate the APIs of DeepL, LibreTranslate, OpenAI, WhisperLiveKit's translation server and, by plug-ins, others.
 
 Each API has a module; `dialect` has what they share.  Requests are answered one by one, from what they say themselves
-(`redraft.serve.requests`); only WhisperLiveKit's server has sessions.
+(`redraft.serve.service.Admission`); only WhisperLiveKit's server has sessions.
 
 An entry point in the group ``redraft.dialects`` names a function like those in `BUILT_IN`, and is imported if the
 setting ``compat`` names it; docs/compat.md has an example.

@@ -159,7 +159,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
             raise Refused("protocol", "the messages must include one with the role user", "messages")
         if model is not None:
             make = partial(model.answer, turns, wanted.most, wanted.chat_template_kwargs or {})
-            return await while_connected(request, hub.requests.chat(model, make, address_of(request), hear))
+            return await while_connected(request, hub.admission.chat(model, make, address_of(request), hear))
         return await _translated(request, hub, wanted.model, turns)
 
     async def chat(request: Request) -> Response:
@@ -182,7 +182,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
             found = await answer(request, wanted, [("user", wanted.prompt)])
         else:
             make = partial(model.complete, wanted.prompt, wanted.most)
-            found = await while_connected(request, hub.requests.chat(model, make, address_of(request)))
+            found = await while_connected(request, hub.admission.chat(model, make, address_of(request)))
         return _whole("text_completion", wanted.model, found, text=found.text)
 
     async def respond(request: Request) -> Response:
