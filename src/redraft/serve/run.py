@@ -12,7 +12,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from typing import Any
 
 import uvicorn
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -109,12 +109,6 @@ _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers, or
 #: answers no probe, to close those of devices that have gone in the middle of a request or of a transcript.
 _USER_TIMEOUT = 30_000
-#: Path -> description.
-_PLACES = {
-    "Page": ("/", "speak, type or play the demo talk"),
-    "Rooms": ("/rooms", "links, QR code and overlay of a room"),
-    "API": ("/docs", "websocket and HTTP"),
-}
 
 
 def url(settings: ServeSettings, host: str, port: int) -> str:
@@ -130,20 +124,22 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     if settings.viewers_only:
         what = ("viewers", "bold"), " of sessions on other servers"
     console.print(Text.assemble("\nRedraft serves ", *what, "\n"), highlight=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    places = [(name, place) for name, place in _PLACES.items() if name == "Rooms" or not settings.viewers_only]
-    places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
-    for name, (path, about) in places:
+    places = [("Rooms", "/rooms", "links, QR code and overlay of a room")]
+    if not settings.viewers_only:
+        places = [("Page", "/", "speak, type or play the demo talk"), *places, ("API", "/docs", "websocket and HTTP")]
+    places += [("", f"/rooms/{room}", "") for room in settings.rooms]
+    table = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 2))
+    for name, path, about in places:
         address = url(settings, host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
-    console.print()
-    for line in _remarks(settings):
-        console.print(f"  {line}", style="dim", highlight=False, markup=False)
-    console.print()
+    remarks = {
+        "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE": settings.local,
+        "An API key is needed to begin a session, not to watch one.": settings.key_file,
+        "Ctrl-C finishes the current captions and stops; a second one stops at once.": True,
+    }
+    lines = "\n".join(f"  {line}" for line, holds in remarks.items() if holds)
+    console.print(f"\n{lines}\n", style="dim", highlight=False, markup=False)
 
 
 def _name(settings: ServeSettings) -> str:
@@ -161,14 +157,6 @@ def _own_address() -> str:
         except OSError:
             return ""
         return str(asking.getsockname()[0])
-
-
-def _remarks(settings: ServeSettings) -> Iterator[str]:
-    if settings.local:
-        yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
-    if settings.key_file:
-        yield "An API key is needed to begin a session, not to watch one."
-    yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
 def _http(**given: Any) -> Braked:

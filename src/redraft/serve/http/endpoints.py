@@ -67,10 +67,10 @@ def allowed(request: Request) -> tuple[Hub, str]:
     return hub, hub.admission.owner(bearer(request))
 
 
-def bearer(request: HTTPConnection) -> str | None:
+def bearer(request: HTTPConnection, scheme: str = "bearer") -> str | None:
     """Return the key in the ``Authorization`` header of a request."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else None
+    found, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if found.lower() == scheme else None
 
 
 def address_of(request: HTTPConnection) -> str:

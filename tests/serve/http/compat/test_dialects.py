@@ -249,7 +249,7 @@ def test_keys(tmp_path: Path) -> None:
         assert wrong.json["error"]["code"] == "invalid_api_key"
         deepl, libre, openai = BODIES.items()
         assert server.ask(*deepl, headers={"authorization": f"DeepL-Auth-Key {key}"}).status == 200
-        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 200
+        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 403  # where only old clients send it
         assert server.ask(libre[0], libre[1] | {"api_key": key}).status == 200
         assert server.ask(*openai, headers={"authorization": f"Bearer {key}"}).status == 200
         assert server.ask("/v1/models").status == 401
