@@ -37,7 +37,6 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
-from redraft.serve.http.turns import Turns
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import Service
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
@@ -153,13 +152,9 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)
 
-    settings = hub.settings
-    # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
-    own = {"localhost", "127.0.0.1", "::1", settings.host}
-    hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     sharing = Middleware(
         CORSMiddleware,
-        allow_origins=settings.origins,
+        allow_origins=hub.settings.origins,
         allow_methods=("GET", "POST", "DELETE"),
         allow_headers=("*",),
         allow_private_network=True,
@@ -177,15 +172,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         ],
         lifespan=lifespan,
         middleware=[
-            *([sharing] if settings.origins else []),
-            Middleware(
-                Guard,
-                Turns(lambda: hub.engines.working),
-                hosts,
-                settings.origins,
-                local=local,
-                refused=hub.metrics.count_refusal,
-            ),
+            *([sharing] if hub.settings.origins else []),
+            Middleware(Guard, hub, local=local),
         ],
         exception_handlers={HTTPException: _http_error},
     )

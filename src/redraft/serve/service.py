@@ -74,8 +74,6 @@ class Service:
                 raise CapabilityError(
                     f"method {method.name!r} needs a model of its own for every stream and cannot be served"
                 )
-            if method.small_model and DRAFT_MODEL not in backends:
-                raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.vocabulary = vocabulary_of(backends)

@@ -100,7 +100,7 @@ _room = threading.local()
 
 
 class Braked(asyncio.BufferedProtocol):
-    """Hands what a connection receives on to a protocol.
+    """Hands what a connection receives on to a protocol, for which it is the transport, too.
 
     Nothing is read while the peer does not read either: answers to its pings would pile up.
 
@@ -121,7 +121,20 @@ class Braked(asyncio.BufferedProtocol):
         """Begin."""
         self._transport = transport
         self._modest = asyncio.get_running_loop().time()
-        self._inner.connection_made(Watched(transport, self))  # type: ignore[arg-type]
+        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
+        self._inner.connection_made(self)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return everything else of the transport."""
+        return getattr(self._transport, name)
+
+    def pause_reading(self) -> None:
+        """Read no more: the protocol does not want to."""
+        self.pause("unwanted")
+
+    def resume_reading(self) -> None:
+        """Read again: the protocol wants to."""
+        self.resume("unwanted")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -177,23 +190,3 @@ class Braked(asyncio.BufferedProtocol):
             return
         self.pause("more than its share")
         asyncio.get_running_loop().call_later(rest, self.resume, "more than its share")
-
-
-class Watched:
-    """A transport whose reading is also stopped by a `Braked`."""
-
-    def __init__(self, transport: asyncio.BaseTransport, brake: Braked) -> None:
-        self._transport, self._brake = transport, brake
-        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
-
-    def __getattr__(self, name: str) -> Any:
-        """Return everything else of the transport."""
-        return getattr(self._transport, name)
-
-    def pause_reading(self) -> None:
-        """Read no more."""
-        self._brake.pause("unwanted")
-
-    def resume_reading(self) -> None:
-        """Read again."""
-        self._brake.resume("unwanted")
