@@ -114,8 +114,8 @@ class Running:
         def work() -> None:
             for session in self.hub.sessions.values():
                 self.hub.fanout.drop(session)
-            if self.server._accepting is not None:
-                self.server._accepting.cancel()
+            for listening in self.server.servers:
+                listening.close()
             for connection in list(self.server.server_state.connections):
                 connection.transport.abort()
             self.server._draining = self.loop.create_task(asyncio.sleep(0))
