@@ -12,11 +12,11 @@ from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.state import START
 from redraft.decoding.types import Score
+from redraft.engine.chat import Answered
 from redraft.engine.lanes import Failed, Once
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve import service
-from redraft.serve.service import Translated
 from tests.serve.fakes import CachedModel, Rig, alone
 from tests.serve.servers import Running, running
 
@@ -175,7 +175,7 @@ def test_wanted_method_has_no_draft() -> None:
 # On a server
 
 
-def translate(server: Running, *texts: str, **wanted: Any) -> list[dict[str, Translated]]:
+def translate(server: Running, *texts: str, **wanted: Any) -> list[dict[str, Answered]]:
     work = server.hub.admission.translate(Wanted(targets=("de", "ja"), **wanted), texts, "")
     return asyncio.run_coroutine_threadsafe(work, server.loop).result(20)
 

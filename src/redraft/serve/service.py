@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,22 +181,6 @@ DRAINING = "the server is being stopped: connect again in a moment"
 _FIELDS = {"source language": "source_language", "target": "targets", "target language": "targets"}
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """The translation of a sentence, or of a whole text.
-
-    Attributes:
-        remarks: what is wrong with it all the same, such as another script; one sentence each.
-        read: tokens of the prompts.
-        written: tokens of the translation.
-    """
-
-    text: str
-    remarks: tuple[str, ...] = ()
-    read: int = 0
-    written: int = 0
-
-
 class Admission:
     """The gate to the engines: checks capacity and API keys, and lets in lanes of streams and one-shot requests.
 
@@ -286,7 +270,7 @@ class Admission:
 
     async def translate(
         self, wanted: Wanted, texts: Sequence[str], address: str, *, lines: bool = True, marks: bool = True
-    ) -> list[dict[str, Translated]]:
+    ) -> list[dict[str, Answered]]:
         """Translate texts, each into every target language.
 
         Args:
@@ -396,7 +380,7 @@ async def _text(
     sentences: Sequence[tuple[str, str]],
     turns: asyncio.Semaphore,
     exact: bool,
-) -> Translated:
+) -> Answered:
     """Translate the sentences of a text, one after another if earlier ones are the context of later ones.
 
     Raises:
@@ -405,10 +389,10 @@ async def _text(
     turns = asyncio.Semaphore(1) if translation.settings.context else turns
     count, states = len(sentences), [START]
 
-    async def one(place: int) -> Translated:
+    async def one(place: int) -> Answered:
         sentence = sentences[place][0]
         if not sentence:
-            return Translated("")
+            return Answered("")
         async with turns:
             found, state = await ask(lambda: _task(translation, states[-1], sentence, exact))
             if isinstance(found, Failure):
@@ -419,11 +403,12 @@ async def _text(
         return found
 
     found = await _together(map(one, range(count)))
-    return Translated(
+    return Answered(
         join_text((each.text, gap) for each, (_, gap) in zip(found, sentences, strict=True)),
-        tuple(dict.fromkeys(remark for each in found for remark in each.remarks)),
+        False,
         sum(each.read for each in found),
         sum(each.written for each in found),
+        tuple(dict.fromkeys(remark for each in found for remark in each.remarks)),
     )
 
 
@@ -442,7 +427,7 @@ def _task(translation: Translation, state: State, sentence: str, exact: bool) ->
     if (length := max(len(prompt.ids) + 1, len(prompt.encoder))) > most:
         raise OptionError(f"a sentence is too long: with it a prompt has {length} tokens, and {most} are possible")
 
-    def run(draft: Ids) -> Asking[tuple[tuple[Translated | Failure, State], Ids]]:
+    def run(draft: Ids) -> Asking[tuple[tuple[Answered | Failure, State], Ids]]:
         # An unfinished utterance whose output is the draft.
         begun = replace(state, update=Update("1", 0, ""), draft=draft if exact else ())
         events, after = yield from translation.translate(begun, Update("1", 1, sentence, final=True))
@@ -451,7 +436,7 @@ def _task(translation: Translation, state: State, sentence: str, exact: bool) ->
         if not captions or captions[-1].cut or (has_words(sentence) and not captions[-1].text):
             return (failures[0] if failures else Failure("there is no translation"), after), ()
         remarks = tuple(failure.message for failure in failures)
-        done = Translated(captions[-1].text, remarks, len(after.prompt), len(after.output))
+        done = Answered(captions[-1].text, False, len(after.prompt), len(after.output), remarks)
         return (done, after), after.output
 
     return Task(Wish(translation.language, prompt.ids, source), run)

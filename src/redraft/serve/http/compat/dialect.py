@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from redraft.captions.languages import closest, parse_language
 from redraft.captions.spoken import AUTO
 from redraft.captions.words import has_words
+from redraft.engine.chat import Answered
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.http.endpoints import (
@@ -25,7 +26,6 @@ from redraft.serve.http.endpoints import (
     read_bytes,
     while_connected,
 )
-from redraft.serve.service import Translated
 from redraft.serve.sessions.hub import Hub
 
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -82,7 +82,7 @@ async def detected(hub: Hub, texts: Sequence[str], field: str) -> list[Detected]
 
 async def translated(
     hub: Hub, request: Request, target: str, source_language: str, texts: Sequence[str], **cut: bool
-) -> list[Translated]:
+) -> list[Answered]:
     """Translate texts, sentence by sentence (`redraft.serve.service.Admission.translate`).
 
     Raises:

@@ -215,11 +215,11 @@ async def _translated(request: Request, hub: Hub, model: str, turns: Sequence[tu
     text, name = dict(turns)["user"], None
     if (prompt := hub.settings.openai_prompt) is not None:
         said = "\n".join([*(said for role, said in turns if role == "system"), text])
-        found = pattern_of(prompt).fullmatch(said)
-        if found is None:
+        match = pattern_of(prompt).fullmatch(said)
+        if match is None:
             problem = "the messages must be the prompt in this server's setting openai_prompt"
             raise Refused("option", problem, "messages")
-        text, name = found["text"], found.groupdict().get("target")
+        text, name = match["text"], match.groupdict().get("target")
     if name is None:
         offer = hub.offer
         before, _, name = model.rpartition("/")
@@ -227,8 +227,8 @@ async def _translated(request: Request, hub: Hub, model: str, turns: Sequence[tu
             example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
             raise Refused("option", ONLY_TRANSLATES.format(example=example), "model")
     target = language_of(name, "the target language").canonical
-    (made,) = await translated(hub, request, target, SOURCE, [text])
-    return Answered(made.text, False, made.read, made.written)
+    (found,) = await translated(hub, request, target, SOURCE, [text])
+    return found
 
 
 def refuse(refused: Refused, status: int) -> Response:
