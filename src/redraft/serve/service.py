@@ -83,8 +83,8 @@ class Service:
     def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Source and target languages that the model declares it was trained on; empty if it declares none."""
         metadata = self.backends[TARGET].metadata
-        sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
-        return _tags(sources), _tags(targets)
+        sources, targets = (metadata.get(key, "").split(",") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
+        return tuple(filter(None, map(str.strip, sources))), tuple(filter(None, map(str.strip, targets)))
 
     @cached_property
     def chat(self) -> Chat | None:
@@ -116,12 +116,12 @@ class Service:
         languages = [parse_language(tag, "target") for tag in wanted.targets]
         method = get_method("ssbd") if exact else self.methods[wanted.method or self.settings.methods[0]]
         settings = Settings(method, {**wanted.options, "beta": 0.0} if exact else wanted.options)
-        target = self.backends[TARGET]
-        encoders = {each.tag: prompt_encoder(target, style, each, settings.context) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
+        encoders = (prompt_encoder(self.backends[TARGET], style, each, settings.context) for each in languages)
         return [
-            Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)) for each in languages
+            Translation(each.tag, encode, self.vocabulary, settings, writing_of(each))
+            for each, encode in zip(languages, encoders, strict=True)
         ]
 
     def _check(self, wanted: Wanted) -> None:
@@ -132,10 +132,6 @@ class Service:
             raise OptionError(f"must have at most {self.settings.targets} languages, not {count}", "targets")
         if (count := max(map(len, wanted.glossary.values()), default=0)) > MOST_TERMS:
             raise OptionError(f"must have at most {MOST_TERMS} entries for a language, not {count}", "glossary")
-
-
-def _tags(text: str) -> tuple[str, ...]:
-    return tuple(tag.strip() for tag in text.split(",") if tag.strip())
 
 
 def offer_of(service: Service, *, key: bool) -> Offer:

@@ -110,6 +110,7 @@ class Braked(asyncio.BufferedProtocol):
 
     def __init__(self, inner: asyncio.Protocol, used: Callable[[], float] = time.thread_time) -> None:
         self._inner, self._used = inner, used
+        self.connection_lost, self.eof_received = inner.connection_lost, inner.eof_received  # type: ignore[method-assign]
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
         self._reasons: set[str] = set()
@@ -135,14 +136,6 @@ class Braked(asyncio.BufferedProtocol):
     def resume_reading(self) -> None:
         """Read again: the protocol wants to."""
         self.resume("unwanted")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
-        self._inner.connection_lost(exc)
-
-    def eof_received(self) -> bool | None:
-        """Pass the end of what the peer sends on."""
-        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
         """Read no more until the peer reads."""
