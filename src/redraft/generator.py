@@ -24,7 +24,7 @@ from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import TARGET, Output, Prompt, Score
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt, Score
 from redraft.errors import ContextOverflow
 
 #: Stands for the user's text while a chat template is rendered: a private-use character, which none strips.
@@ -102,8 +102,8 @@ class Generator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models([chosen], os.fspath(model), small, engine, 1, owned)
-            made = cls(backend, chosen, options, small=drafting, raw=raw)
+            (models,) = open_models([chosen], os.fspath(model), small, engine, 1, owned)
+            made = cls(models[TARGET], chosen, options, small=models.get(DRAFT_MODEL), raw=raw)
             owned.push(made._closing)
             made._closing = owned.pop_all()
         return made

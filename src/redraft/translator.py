@@ -37,7 +37,7 @@ from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.search import MOST
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import TARGET, Asking, Prompt
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
 
 
@@ -137,8 +137,9 @@ class Translator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
-            made = cls(backend, to, method=chosen, options=options, style=style, small=drafting)
+            (models,) = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
+            drafting = models.get(DRAFT_MODEL)
+            made = cls(models[TARGET], to, method=chosen, options=options, style=style, small=drafting)
             owned.push(made._closing)
             made._closing, made._name = owned.pop_all(), os.fspath(model)
         return made

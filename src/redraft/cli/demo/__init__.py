@@ -77,6 +77,7 @@ def demo(
         from redraft.captions.talk import RECORDING, load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
+        from redraft.decoding.types import DRAFT_MODEL, TARGET
         from redraft.errors import OptionError
         from redraft.speech.endpoint import PAUSE
         from redraft.speech.microphone import playing
@@ -97,7 +98,8 @@ def demo(
         file = gguf_file(model)
         with interrupt.ends_process():
             given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
-            backend, small = open_models(chosen, model, draft_model, given, slots, stack)
+            (models,) = open_models(chosen, model, draft_model, given, slots, stack)
+        backend, small = models[TARGET], models.get(DRAFT_MODEL)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
         heard = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else None
         audible = live or (on_screen and speed == 1)
