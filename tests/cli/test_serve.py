@@ -140,7 +140,7 @@ def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:
         done = redraft(*at, "--model", "demo", "--engine", "threads=1", stdin=b"a\n")
         assert (done.status, done.err) == (
             2,
-            "redraft: --model, --engine cannot be combined with --server, which decides this itself\n",
+            "redraft: --model is for translating here, so leave it out with --server, which decides this itself\n",
         )
         assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
         done = redraft(*at, "--output", "jsonl", stdin=b"we saw {her}\n")

@@ -18,7 +18,7 @@ import click
 from redraft import __version__, deadlines
 from redraft.cli.shared import options
 from redraft.cli.shared.notice import notice
-from redraft.errors import ModelError, RedraftError, install
+from redraft.errors import ModelError, install
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,14 +72,14 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         if (measured := _measured(backend, shown)) is None:
             opened.pop_all()  # its pass is still running
             raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes")
-        found, every = measured, costs.sizes_for(backend)
-        curve, path, size = found.curve, backend.model.path, backend.model.size
+        curve, rows, every = measured.curve, _rows(measured), costs.sizes_for(backend)
+        path, size = backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
     if (largest := curve.sizes[-1]) < every[-1]:
         notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
     signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
     if as_json:
-        print_json(_rows(found), signed, sys.stdout)
+        print_json(rows, signed, sys.stdout)
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
@@ -89,7 +89,7 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         return
     console.print()
     _print_system(tested, console)
-    console.print(_table(found))
+    console.print(_table(rows))
     console.print(signed, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
     needed = curve.break_even(_DRAFTED)
@@ -119,14 +119,18 @@ def _measured(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]]) 
         return None
 
 
-def _rows(found: Measured) -> list[dict[str, str | int | float]]:
+def _rows(found: Measured) -> list[dict[str, float]]:
     """Return T(n) and its spread, a row for each n."""
-    rows: list[dict[str, str | int | float]] = []
-    curve = found.curve
-    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
-        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": spread}
-        rows.append({"new_tokens": size, **{name: round(value, 3) for name, value in figures.items()}})
-    return rows
+    times = zip(found.curve.sizes, found.curve.seconds, found.spread, strict=True)
+    return [
+        {
+            "new_tokens": size,
+            "milliseconds": round(seconds * 1e3, 3),
+            "over_one": round(seconds / found.curve.seconds[0], 3),
+            "spread": round(spread, 3),
+        }
+        for size, seconds, spread in times
+    ]
 
 
 def _print_system(tested: str, console: Console) -> None:
@@ -146,9 +150,7 @@ def _print_system(tested: str, console: Console) -> None:
     if "avx2" in processor().features:
         console.print(f"Redraft's kernels: {kernels_mark() or 'not in this build; see docs/install.md'}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")
-    for name, text in (("extras", _extras()), ("microphones", _microphones())):
-        console.print(f"{name}: {text}", markup=False)
-    console.print()
+    console.print(f"extras: {_extras()}\n", markup=False)
 
 
 def _extras() -> str:
@@ -164,15 +166,6 @@ def _extras() -> str:
     missing = [name for name in known if not needed[name] <= installed]
     present = ", ".join(name for name in known if name not in missing) or "none"
     return f"{present}; not installed: {', '.join(missing)} ({install('NAME')})" if missing else present
-
-
-def _microphones() -> str:
-    from redraft.speech.microphone import devices
-
-    try:
-        return ", ".join(f"{number} {name!r}" for number, name in devices()) or "none found"
-    except RedraftError as error:
-        return f"unknown, since {error}"
 
 
 def _models() -> str:
@@ -193,14 +186,14 @@ def _megabytes(size: int) -> str:
     return f"{max(1, round(size / 1e6)):,} MB"
 
 
-def _table(found: Measured) -> Table:
+def _table(rows: Iterable[Mapping[str, float]]) -> Table:
     """Return a table of T(n), with spread and in multiples of T(1)."""
     from rich.table import Table
 
-    table, curve = Table(box=None), found.curve
+    table = Table(box=None)
     for head in ("new\ntokens n", "T(n)\nms", "\nspread", "T(n)\n/T(1)"):
         table.add_column(head, justify="right", no_wrap=True)
-    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
-        times = f"{seconds * 1e3:.2f}", f"{spread:.0%}", f"{seconds / curve.seconds[0]:.2f}"
-        table.add_row(str(size), *times)
+    for row in rows:
+        times = f"{row['milliseconds']:.2f}", f"{row['spread']:.0%}", f"{row['over_one']:.2f}"
+        table.add_row(f"{row['new_tokens']}", *times)
     return table

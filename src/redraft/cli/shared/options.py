@@ -242,7 +242,7 @@ def refuse_idle(uses: Mapping[str, str]) -> None:
     """
     for name, use in uses.items():
         if use and is_given(name):
-            raise OptionError(f"--{name} is for {use}")
+            raise OptionError(f"--{name.replace('_', '-')} is for {use}")
 
 
 def refuse_idle_text(form: str) -> None:

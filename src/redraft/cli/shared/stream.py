@@ -65,13 +65,11 @@ _TIMED = (
 #: The first one that matches counts.
 OTHERS = (
     Other(
-        "text in another encoding",
-        "convert it to UTF-8, with `iconv -f UTF-16 -t UTF-8` for example",
-        r"\xff\xfe|\xfe\xff|(?:[^\0]\0){2}|(?:\0[^\0]){2}",
-        "\xff\xfeH\0i\0",
+        "a document, binary data or text in another encoding",
+        f"save it as plain text in UTF-8; {_LISTEN}",
+        r"[^\n]*\0|\xff\xfe|\xfe\xff|%PDF-|PK\x03\x04|\{\\rtf|\x1f\x8b",
+        "%PDF-1.7",
     ),
-    Other("a document", "save it as plain text in UTF-8", r"%PDF-|PK\x03\x04|\{\\rtf|\x1f\x8b", "%PDF-1.7"),
-    Other("binary data", _LISTEN, r"[^\n]*\0", "\x7fELF\x02\x01\0"),
     Other(
         "escape sequences of a program that redraws its screen",
         "have it write a line for each update instead, as a `transcription_callback` of WhisperLive can",
