@@ -313,14 +313,16 @@ def test_ctrl_c_while_modules_are_imported_shows_no_traceback(imported: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_outside_of_them_ctrl_c_is_python_s_own() -> None:
+def test_ctrl_c_raises_where_there_is_something_to_finish() -> None:
     before = signal.getsignal(signal.SIGINT)
-    for handler in (signal.default_int_handler, signal.SIG_IGN):
-        signal.signal(signal.SIGINT, handler)
-        try:
-            with interrupt.ends_process():
-                expected = signal.SIG_DFL if handler is signal.default_int_handler else signal.SIG_IGN
-                assert signal.getsignal(signal.SIGINT) is expected
-            assert signal.getsignal(signal.SIGINT) is handler
-        finally:
-            signal.signal(signal.SIGINT, before)
+    try:
+        for handler, expected in (
+            (signal.SIG_DFL, signal.default_int_handler),
+            (signal.SIG_IGN, signal.SIG_IGN),
+            (signal.default_int_handler, signal.default_int_handler),
+        ):
+            signal.signal(signal.SIGINT, handler)
+            interrupt.raises()
+            assert signal.getsignal(signal.SIGINT) is expected
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft import __version__, deadlines
+from redraft import __version__, deadlines, interrupt
 from redraft.cli.shared import options
 from redraft.cli.shared.notice import notice
-from redraft.errors import ModelError, install
+from redraft.errors import ModelError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: Extras for work on Redraft itself.
-_FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
 Examples:
   redraft doctor
@@ -42,14 +39,14 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.gguf_model
 @options.engine
-@click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
+@click.option("--verbose", is_flag=True, help="Also print versions, processor and kernels, and the time of each pass.")
 @options.as_json
 def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json: bool) -> None:
     """Report how many languages the model can translate live on this machine, and how much memory they need.
 
-    --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
-    drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the
-    distance of the median pass from the fastest.
+    --verbose also prints versions, processor and kernels, and T(n): the time of a pass of the model over n new tokens.
+    Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
+    spread is the distance of the median pass from the fastest.
 
     If llama.cpp does not work on this processor, it prints the command that fixes it.
     """
@@ -68,6 +65,7 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     tested = selftest.report()
     with ExitStack() as opened:
         backend = opened.enter_context(closing(open_model(model, chosen)))
+        interrupt.raises()  # the progress bar hides the cursor
         shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
         if (measured := _measured(backend, shown)) is None:
             opened.pop_all()  # its pass is still running
@@ -84,7 +82,6 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
     console.print(f"memory: {_megabytes(size)} for the weights, {_megabytes(slot)} for each language of a session")
-    console.print(f"models: {_models()}", markup=False)
     if not verbose:
         return
     console.print()
@@ -150,36 +147,7 @@ def _print_system(tested: str, console: Console) -> None:
     if "avx2" in processor().features:
         console.print(f"Redraft's kernels: {kernels_mark() or 'not in this build; see docs/install.md'}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")
-    console.print(f"extras: {_extras()}\n", markup=False)
-
-
-def _extras() -> str:
-    """Return which extras are installed, which are not, and how to install them."""
-    from importlib.metadata import distribution, distributions
-
-    installed = {re.sub("[-_.]+", "-", each.metadata["Name"]).lower() for each in distributions()}
-    needed: dict[str, set[str]] = {}
-    for requirement in distribution("redraft").requires or ():
-        if match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", requirement):
-            needed.setdefault(match[2], set()).add(re.sub("[-_.]+", "-", match[1]).lower())
-    known = sorted(set(needed) - _FOR_DEVELOPERS)
-    missing = [name for name in known if not needed[name] <= installed]
-    present = ", ".join(name for name in known if name not in missing) or "none"
-    return f"{present}; not installed: {', '.join(missing)} ({install('NAME')})" if missing else present
-
-
-def _models() -> str:
-    """Return the models that ship with Redraft, those that have been downloaded, and the default."""
-    from redraft.cli.models import is_downloaded
-    from redraft.models import SHIPPED
-    from redraft.models.disk import models_on_disk
-    from redraft.models.hub import CATALOGUE, SPEECH, default_model
-
-    downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
-    there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
-    if others := [model.name for model in models_on_disk() if not model.problem]:
-        there += f"; from Ollama and LM Studio: {', '.join(others)}"
-    return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
+    console.print()
 
 
 def _megabytes(size: int) -> str:

@@ -75,11 +75,11 @@ class Commands(click.Group):
         Raises:
             MissingExtra: it belongs to a distribution that is not installed.
         """
-        with interrupt.ends_process():
-            if cmd_name in COMMANDS:
-                return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
-            if point := added().get(cmd_name):
-                return cast(click.Command, point.load())
+        if cmd_name in COMMANDS:
+            return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
+        if point := added().get(cmd_name):
+            interrupt.raises()
+            return cast(click.Command, point.load())
         if cmd_name in ELSEWHERE:
             folders = ELSEWHERE[cmd_name][1]
             raise missing_package(f"{cmd_name} is a command of {Path(folders[-1]).name}", *folders)

@@ -93,14 +93,6 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     console.print()
 
 
-def is_downloaded(name: str) -> bool:
-    """Whether a model of the hub's lists has been downloaded."""
-    try:
-        return bool(cached_path(name, CATALOGUE | SPEECH))
-    except ModelError:
-        return False
-
-
 def _rows() -> list[dict[str, str | int]]:
     """Return what is known of each model."""
     default, rows = default_model(), list[dict[str, str | int]]()
@@ -117,7 +109,10 @@ def _rows() -> list[dict[str, str | int]]:
         state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
         add(model.name, model.size, 0, "", state=state, note=model.problem, provenance=str(model.path or ""))
     for name, each in (CATALOGUE | SPEECH).items():
-        state = "downloaded" if is_downloaded(name) else MISSING
+        try:
+            state = "downloaded" if cached_path(name, CATALOGUE | SPEECH) else MISSING
+        except ModelError:
+            state = MISSING
         add(
             name, each.size * 1e9, each.languages, each.licence, state=state, note=each.note, provenance=each.repository
         )

@@ -61,21 +61,20 @@ def demo(
     Moonshine recognises the recording while you watch (extra `listen`). At the end, or on Ctrl-C, a table compares the
     methods; docs/metrics.md explains it.
     """
-    with interrupt.ends_process():  # slow imports
-        from rich.console import Console
-        from rich.progress import track
+    from rich.console import Console
+    from rich.progress import track
 
-        from redraft.backends.load import gguf_file, open_models
-        from redraft.captions.languages import parse_languages
-        from redraft.captions.talk import RECORDING, load_talk
-        from redraft.cli.demo import player, stage
-        from redraft.decoding.methods import get_method
-        from redraft.errors import OptionError
-        from redraft.signature import file_hash, print_json, signature, text_hash
-        from redraft.speech.endpoint import PAUSE
-        from redraft.speech.microphone import playing
-        from redraft.speech.process import isolated
-        from redraft.speech.registry import AUTO, resolve
+    from redraft.backends.load import gguf_file, open_models
+    from redraft.captions.languages import parse_languages
+    from redraft.captions.talk import RECORDING, load_talk
+    from redraft.cli.demo import player, stage
+    from redraft.decoding.methods import get_method
+    from redraft.errors import OptionError
+    from redraft.signature import file_hash, print_json, signature, text_hash
+    from redraft.speech.endpoint import PAUSE
+    from redraft.speech.microphone import playing
+    from redraft.speech.process import isolated
+    from redraft.speech.registry import AUTO, resolve
 
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
@@ -88,10 +87,10 @@ def demo(
     on_screen = console.is_terminal and not as_json
     with ExitStack() as stack:
         file = gguf_file(model)
-        with interrupt.ends_process():
-            given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
-            backend, small = open_models(chosen, model, draft_model, given, slots, stack)
+        given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
+        backend, small = open_models(chosen, model, draft_model, given, slots, stack)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
+        interrupt.raises()  # what was counted is shown, and the screen restored
         if recogniser:
             updates = stage.first(stage.recognised(recogniser), sentences)
         else:  # only on a screen, the talk takes its time

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft import interrupt
 from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
 from redraft.captions.metadata import TEMPLATE_NAMES
@@ -143,13 +142,12 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
         | dict.fromkeys(_OF_THE_SERVER, _DECIDED if server else "")
     )
     options = common.method_options(chosen["method"], chosen["option"])
-    with interrupt.ends_process():  # slow imports
-        from redraft.captions.languages import parse_languages, same_of
-        from redraft.captions.style import Style
-        from redraft.captions.templates import prompt_file
-        from redraft.cli.shared import stream
-        from redraft.cli.shared.driver import Driver, accounted
-        from redraft.speech.delay import Delay
+    from redraft.captions.languages import parse_languages, same_of
+    from redraft.captions.style import Style
+    from redraft.captions.templates import prompt_file
+    from redraft.cli.shared import stream
+    from redraft.cli.shared.driver import Driver, accounted
+    from redraft.speech.delay import Delay
 
     shown = parse_languages(chosen["to"])
     first, *also_spoken = chosen["sources"]
@@ -198,12 +196,11 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
 
 def _here(stack: ExitStack, languages: Sequence[str], chosen: Mapping[str, Any], **wanted: Any) -> AsyncTranslator:
     """Open a translator in this process."""
-    with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
-        from redraft.async_translator import AsyncTranslator
-        from redraft.translator import Translator
+    from redraft.async_translator import AsyncTranslator
+    from redraft.translator import Translator
 
-        wanted |= {name: chosen[name] for name in ("draft_model", "engine")}
-        translator = stack.enter_context(Translator.open(chosen["model"], to=languages, **wanted))
+    wanted |= {name: chosen[name] for name in ("draft_model", "engine")}
+    translator = stack.enter_context(Translator.open(chosen["model"], to=languages, **wanted))
     if not common.is_given("model"):
         introduce(chosen["model"])
     # Updates are skipped where they are read, so that what is behind can be measured there.

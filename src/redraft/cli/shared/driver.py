@@ -46,8 +46,7 @@ def accounted(
     Raises:
         Exit: a second signal has ended the block.
     """
-    items = _timed(items) if timed and ending.live else items
-    backlog = Backlog(_begun(items, ending), languages, live=ending.live)
+    backlog = Backlog(_read(items, ending, timed=timed and ending.live), languages, live=ending.live)
     ending.when_asked(backlog.hurry)
     try:
         yield backlog
@@ -66,22 +65,20 @@ def accounted(
         backlog.wait(deadlines.TOGETHER)
 
 
-def _begun(items: Iterable[Item], ending: Ending) -> Iterator[Item]:
-    """Pass on the items; if the end is asked for before anything is recognised, no failure either."""
-    begun = False
+def _read(
+    items: Iterable[Item], ending: Ending, *, timed: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Item]:
+    """Pass on the items, if ``timed`` with the time at which they came, where they have none.
+
+    If the end is asked for before anything is recognised, no failure is passed on either.
+    """
+    begun, opened = False, clock()
     for item in items:
-        begun = begun or isinstance(item, Update)
+        if isinstance(item, Update):
+            begun = True
+            if timed and item.time is None:
+                item = replace(item, time=round(clock() - opened, 3))
         if begun or not ending.asked:
-            yield item
-
-
-def _timed(items: Iterable[Item], clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
-    """Time what has no time by the clock."""
-    opened = clock()
-    for item in items:
-        if isinstance(item, Update) and item.time is None:
-            yield replace(item, time=round(clock() - opened, 3))
-        else:
             yield item
 
 
