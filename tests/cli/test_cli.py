@@ -23,7 +23,6 @@ from redraft.backends.machine import Processor
 from redraft.backends.selftest import SelfTestResult
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.errors import ModelError, install
 from redraft.models import shipped_path
@@ -278,12 +277,6 @@ class TestTables:
 
         monkeypatch.setattr(costs, "measure", fail)
         assert redraft("doctor", "--model", "demo-tiny").err.count("the model failed") == 1
-
-    def test_doctor_shows_what_was_measured(self) -> None:
-        curve = CostCurve((1, 2, 96), (2e-3, 1e-3, 4e-3))  # measured with noise: two tokens cost less than one
-        rows = doctor._rows(costs.Measured(curve, (0.1, 0.2, 0.3)))
-        assert [row["over_one"] for row in rows] == [1, 0.5, 2]
-        assert [row["spread"] for row in rows] == [0.1, 0.2, 0.3]
 
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:

@@ -69,8 +69,7 @@ def test_picture_fits_screen_and_shows_what_is_newest(width: int, height: int, l
     lines = text.splitlines()
     assert len(lines) <= height and max(map(cell_len, lines)) <= width
     assert text.count("NEWEST") == 2 * len(languages) and text.count("LATEST") == 1
-    assert "Redraft demo" in lines[0] and "1:23 of 4:50" in lines[0]
-    assert "━" in lines[0] or width < 40
+    assert "Redraft demo" in lines[0] and "1:23 of 4:50" in text
 
 
 def test_picture_explains_itself_where_there_is_room() -> None:

@@ -21,7 +21,6 @@ from redraft.errors import ModelError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from redraft.backends.costs import Measured
     from redraft.decoding.backend import Backend
@@ -39,14 +38,14 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.gguf_model
 @options.engine
-@click.option("--verbose", is_flag=True, help="Also print versions, processor and kernels, and the time of each pass.")
-@options.as_json
+@click.option("--verbose", is_flag=True, help="Also print versions, processor and kernels, and what drafts save.")
+@click.option("--json", "as_json", is_flag=True, help="Print the time of each pass as JSON Lines instead.")
 def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json: bool) -> None:
     """Report how many languages the model can translate live on this machine, and how much memory they need.
 
-    --verbose also prints versions, processor and kernels, and T(n): the time of a pass of the model over n new tokens.
-    Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
-    spread is the distance of the median pass from the fastest.
+    --json prints T(n) instead, the time of a pass of the model over n new tokens. Without drafts, every token takes
+    T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the distance of the median
+    pass from the fastest.
 
     If llama.cpp does not work on this processor, it prints the command that fixes it.
     """
@@ -70,13 +69,17 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         if (measured := _measured(backend, shown)) is None:
             opened.pop_all()  # its pass is still running
             raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes")
-        curve, rows, every = measured.curve, _rows(measured), costs.sizes_for(backend)
+        curve, every = measured.curve, costs.sizes_for(backend)
         path, size = backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
     if (largest := curve.sizes[-1]) < every[-1]:
         notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
     signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
     if as_json:
+        rows = [
+            {"new_tokens": size, "milliseconds": seconds * 1e3, "over_one": seconds / curve(1), "spread": spread}
+            for size, seconds, spread in zip(curve.sizes, curve.seconds, measured.spread, strict=True)
+        ]
         print_json(rows, signed, sys.stdout)
         return
     said = pace(curve)
@@ -86,7 +89,6 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         return
     console.print()
     _print_system(tested, console)
-    console.print(_table(rows))
     console.print(signed, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
     needed = curve.break_even(_DRAFTED)
@@ -116,20 +118,6 @@ def _measured(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]]) 
         return None
 
 
-def _rows(found: Measured) -> list[dict[str, float]]:
-    """Return T(n) and its spread, a row for each n."""
-    times = zip(found.curve.sizes, found.curve.seconds, found.spread, strict=True)
-    return [
-        {
-            "new_tokens": size,
-            "milliseconds": round(seconds * 1e3, 3),
-            "over_one": round(seconds / found.curve.seconds[0], 3),
-            "spread": round(spread, 3),
-        }
-        for size, seconds, spread in times
-    ]
-
-
 def _print_system(tested: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
     from redraft.backends.engine import kernels_mark
@@ -152,16 +140,3 @@ def _print_system(tested: str, console: Console) -> None:
 
 def _megabytes(size: int) -> str:
     return f"{max(1, round(size / 1e6)):,} MB"
-
-
-def _table(rows: Iterable[Mapping[str, float]]) -> Table:
-    """Return a table of T(n), with spread and in multiples of T(1)."""
-    from rich.table import Table
-
-    table = Table(box=None)
-    for head in ("new\ntokens n", "T(n)\nms", "\nspread", "T(n)\n/T(1)"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        times = f"{row['milliseconds']:.2f}", f"{row['spread']:.0%}", f"{row['over_one']:.2f}"
-        table.add_row(f"{row['new_tokens']}", *times)
-    return table

@@ -76,7 +76,7 @@ def demo(
     from redraft.speech.process import isolated
     from redraft.speech.registry import AUTO, resolve
 
-    if live and common.is_given("speed"):
+    if live and "speed" in common.given():
         raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
     languages = parse_languages(to)

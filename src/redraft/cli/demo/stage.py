@@ -11,7 +11,6 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -33,8 +32,6 @@ EARLIER = 2
 HIGHEST, LOWEST = 7, 4
 #: Lines of the title, and of the source text with its frame.
 TITLE, SOURCE = 1, 4
-#: Minimum columns for languages in the title.
-_WIDE = 90
 #: What the figures of the panels are.
 _FIGURES = {"erased": "tokens removed after they were shown", "passes": "runs of the model, which cost time"}
 
@@ -124,31 +121,23 @@ class Stage:
             grid.append(Layout(size=min(max(height, 1), HIGHEST)))
             grid[-1].split_row(*(self._panel(each, update) for each in self._players if each.language == tag))
         screen.split_column(
-            Layout(self._title(update), size=TITLE),
+            Layout(self._title(), size=TITLE),
             Layout(self._source(update), size=SOURCE),
             *grid,
             *([Layout(legend, size=legend.row_count)] if explained else []),
         )
         return screen
 
-    def _title(self, update: Update) -> RenderableType:
+    def _title(self) -> Text:
         names = [parse_language(tag).name for tag in self._languages]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-        title = Table.grid(expand=True, padding=(0, 1))
-        title.add_column(no_wrap=True)
-        title.add_column(ratio=1)
-        title.add_column(no_wrap=True, justify="right")
-        about = f"  a talk, live into {listed}" if self._console.width >= _WIDE else ""
-        now, total = update.time or 0.0, max(1, self._length)
-        title.add_row(
-            Text.assemble(("Redraft demo", "bold"), about),
-            ProgressBar(total=total, completed=now, complete_style="cyan", finished_style="cyan"),
-            Text(f"{minutes(now)} of {minutes(self._length)}", style="dim"),
+        return Text.assemble(
+            ("Redraft demo", "bold"), f"  a talk, live into {listed}", no_wrap=True, overflow="ellipsis"
         )
-        return title
 
     def _source(self, update: Update) -> Panel:
-        title = f"English, as {self._listening or 'the recogniser'} sends it"
+        clock = f"{minutes(update.time or 0.0)} of {minutes(self._length)}"
+        title = f"{clock} · English, as {self._listening or 'the recogniser'} sends it"
         words = Text(update.text, style="bold" if update.final else "")
         return Panel(_Newest(words), title=title, title_align="left", border_style="dim")
 

@@ -201,7 +201,7 @@ def _here(stack: ExitStack, languages: Sequence[str], chosen: Mapping[str, Any],
 
     wanted |= {name: chosen[name] for name in ("draft_model", "engine")}
     translator = stack.enter_context(Translator.open(chosen["model"], to=languages, **wanted))
-    if not common.is_given("model"):
+    if "model" not in common.given():
         introduce(chosen["model"])
     # Updates are skipped where they are read, so that what is behind can be measured there.
     return AsyncTranslator(translator, ahead=0)

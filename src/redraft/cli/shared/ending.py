@@ -54,9 +54,8 @@ class Ending:
         self._first = 0.0
         #: Ends the process after a second signal, if something hangs.
         self._last: threading.Timer | None = None
-        #: The signals that are handled, and the loop that handles them.
+        #: The signals that are handled.
         self._ours: tuple[signal.Signals, ...] = ()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stops: list[Callable[[], object]] = []
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
         self._asking, self._waiting = socket.socketpair()
@@ -80,9 +79,9 @@ class Ending:
         self._stops.append(stop)
 
     def until(self, items: Iterable[_T]) -> Iterator[_T]:
-        """Yield the items that come before the end is asked for."""
+        """Yield the items that come before the end is asked for, or all of an input that is read until it is empty."""
         for item in items:
-            if self.asked:
+            if self.asked and not self.drains:
                 return
             yield item
 
@@ -138,7 +137,7 @@ class Ending:
     @asynccontextmanager
     async def in_loop(self) -> AsyncIterator[None]:
         """Let the running loop do what the first signal asks for."""
-        self._loop = loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # on Windows, where loops see signals anyway
             for number in self._ours:  # wakes the loop up, whichever thread gets the signal
                 loop.add_signal_handler(number, bool)
@@ -146,7 +145,6 @@ class Ending:
         try:
             yield
         finally:
-            self._loop = None
             with suppress(NotImplementedError):
                 for number in self._ours:
                     loop.remove_signal_handler(number)
@@ -162,10 +160,10 @@ class Ending:
             self.signal, self._first = number, now
             if hangup:
                 _leave_closed_terminal()
-            if self._loop is None:
+            try:
+                asyncio.get_running_loop().call_soon_threadsafe(self._stop_in_loop)
+            except RuntimeError:  # there is none
                 self.stop()
-            else:
-                self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
         elif now - self._first <= deadlines.TOGETHER or hangup:
             return

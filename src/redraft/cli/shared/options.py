@@ -226,11 +226,6 @@ def given() -> set[str]:
     return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
-def is_given(name: str) -> bool:
-    """Return whether an option was given to the current command."""
-    return name in given()
-
-
 def refuse_idle(uses: Mapping[str, str]) -> None:
     """Check that no option was given that would have no effect.
 
@@ -241,7 +236,7 @@ def refuse_idle(uses: Mapping[str, str]) -> None:
         OptionError: one of them was given.
     """
     for name, use in uses.items():
-        if use and is_given(name):
+        if use and name in given():
             raise OptionError(f"--{name.replace('_', '-')} is for {use}")
 
 

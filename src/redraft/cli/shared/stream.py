@@ -90,22 +90,9 @@ OTHERS = (
         "1\n00:00:01,000 --> 00:00:02,500\nHi",
     ),
     Other(
-        "JSON Lines",
-        "read them with --input jsonl",
-        r'\{[^\n]*"(?:utterance|seq)"\s*:',
-        '{"utterance": "1", "seq": 0, "text": "Hi"}',
-        ("jsonl",),
-    ),
-    Other(
-        "the rows of SimulStreaming",
-        "read them with --input simulstreaming",
-        r'\{[^\n]*"emission_time"\s*:',
-        '{"emission_time": 8.8, "text": " Hi"}',
-        ("simulstreaming",),
-    ),
-    Other(
-        "JSON of another program",
-        "write only its texts, or read them from a server with --input vosk:ws://HOST:2700 or sherpa:ws://HOST:6006",
+        "JSON",
+        "read it with --input jsonl or simulstreaming, or from a server, with --input vosk:ws://HOST:2700 for example; "
+        "of other programs, write only the texts",
         r'\[\s*\{|\{\s*"[^\n]*"\s*:',
         '{"partial": "hi"}',
         ("jsonl", "simulstreaming"),
