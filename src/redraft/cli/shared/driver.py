@@ -116,8 +116,8 @@ class Driver:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
             async with self.ending.in_loop(), self.translator:
-                with _watched_reader(self._unread):
-                    await self._translate(items)
+                _watch_reader(self._unread)
+                await self._translate(items)
         except asyncio.CancelledError:
             if self._closed is None:
                 raise
@@ -131,6 +131,7 @@ class Driver:
             async for event in self.translator:
                 self._write(event)
             await sending
+        self._translating = None
 
     async def _send(self, items: Backlog) -> None:
         try:
@@ -169,28 +170,18 @@ class Driver:
             self._translating.cancel()
 
 
-@contextmanager
-def _watched_reader(gone: Callable[[], object]) -> Iterator[None]:
+def _watch_reader(gone: Callable[[], object]) -> None:
     """Call a function when the reader of standard output has gone, if that is a pipe, even while nothing is written."""
-    try:
-        number = sys.stdout.fileno()
-        watched = os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode)
-    except (OSError, ValueError, AttributeError):  # of programs that call commands, it may be anything
-        watched = False
-    if not watched:
-        yield
-        return
     loop = asyncio.get_running_loop()
+    with suppress(OSError, ValueError, AttributeError):  # of programs that call commands, it may be anything
+        number = sys.stdout.fileno()
 
-    def readable() -> None:  # as a pipe's writing end is once its other end is closed
-        loop.remove_reader(number)
-        gone()
+        def readable() -> None:  # as a pipe's writing end is once its other end is closed
+            loop.remove_reader(number)
+            gone()
 
-    loop.add_reader(number, readable)
-    try:
-        yield
-    finally:
-        loop.remove_reader(number)
+        if os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode):
+            loop.add_reader(number, readable)
 
 
 def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

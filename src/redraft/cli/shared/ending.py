@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -217,10 +218,7 @@ class _Pipe(io.RawIOBase):
 
 def _leave_closed_terminal() -> None:
     """Drop what is written to a terminal that is gone, so that the rest can still go elsewhere."""
-    poll = select.poll()
     for number in (1, 2):
-        poll.register(number, 0)
-    with suppress(OSError):
-        for number, events in poll.poll(0):
-            if events & select.POLLHUP:
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):  # or it is /dev/null itself
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)
