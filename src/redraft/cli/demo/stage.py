@@ -113,9 +113,9 @@ class Stage:
     def draw(self, update: Update) -> RenderableType:
         """Draw the moment of an update; it fits the console's height if that allows one line per panel."""
         screen, legend, rows = Layout(), self._legend(), len(self._languages)
-        room = self._console.height - TITLE - SOURCE
-        explained = (room - legend.row_count) // rows >= LOWEST
-        height = (room - legend.row_count * explained) // rows
+        room, below = self._console.height - TITLE - SOURCE, len(self._console.render_lines(legend))
+        explained = (room - below) // rows >= LOWEST
+        height = (room - below * explained) // rows
         grid = []
         for tag in self._languages:
             grid.append(Layout(size=min(max(height, 1), HIGHEST)))
@@ -124,7 +124,7 @@ class Stage:
             Layout(self._title(), size=TITLE),
             Layout(self._source(update), size=SOURCE),
             *grid,
-            *([Layout(legend, size=legend.row_count)] if explained else []),
+            *([Layout(legend, size=below)] if explained else []),
         )
         return screen
 
@@ -154,7 +154,7 @@ class Stage:
     def _legend(self) -> Table:
         legend = Table.grid(padding=(0, 1))
         legend.add_column(no_wrap=True, style="bold")
-        legend.add_column(no_wrap=True, style="dim")
+        legend.add_column(style="dim")
         for row in ({each.method.name: each.method.summary for each in self._players} | _FIGURES).items():
             legend.add_row(*row)
         return legend
