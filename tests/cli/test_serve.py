@@ -164,6 +164,12 @@ def test_key_that_is_missing_or_wrong_is_told_apart(
     assert expected("we saw") in good.out
 
 
+def test_key_in_the_environment_is_for_servers_only(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_KEY", "some")
+    done = redraft("translate", "--to", "de", "--model", "demo-tiny", "--output", "lines", stdin=b"I have a dog.\n\n")
+    assert done.status == 0 and "final\tde\t" in done.out
+
+
 def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     done = redraft("serve", "--keys", str(keys), "--new-key", "stage")

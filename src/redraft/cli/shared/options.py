@@ -221,9 +221,9 @@ def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
 
 
 def given() -> set[str]:
-    """Return the names of the options given to the current command."""
+    """Return the names of the options given to the current command, not by the environment."""
     context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def refuse_idle(uses: Mapping[str, str]) -> None:
