@@ -124,13 +124,11 @@ class Generator:
         target = self.backends[TARGET]
         asked = self._prompt(prompt)
         ids = asked.ids
-        limit = min(
-            int(self._options["max_tokens"]), min(each.context_length for each in self.backends.values()) - len(ids)
-        )
+        length = min(each.context_length for each in self.backends.values())
+        limit = min(int(self._options["max_tokens"]), length - len(ids))
         if limit < 1:
             raise ContextOverflow(
-                f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "
-                "raise the context length"
+                f"the prompt has {len(ids)} tokens and the context length is {length}: shorten it, or raise that"
             )
         draft = tuple(target.tokenize(previous))
         setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)

@@ -22,7 +22,7 @@ from redraft.backends.options import NOTHING
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script, writing_of
+from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
@@ -310,7 +310,7 @@ def _encoder(
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
+        return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script(text))
 
     return encode
 
@@ -319,7 +319,7 @@ def _encoder(
 _FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def own_script(backend: Backend, target: Language) -> OwnScript:
+def own_script(backend: Backend, target: Language) -> Callable[[str], Selection]:
     """Return the rule for foreign words in translations into a language (`redraft.captions.script`).
 
     No token is foreign for models that do not write their own script only.
@@ -329,4 +329,4 @@ def own_script(backend: Backend, target: Language) -> OwnScript:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
         restricted = writes_own_script(backend.metadata)
         found[target.canonical] = foreign_tokens(tokens, target) if restricted else EVERYTHING
-    return OwnScript(target, found[target.canonical], backend.tokenize)
+    return spelling_rule(target, found[target.canonical], backend.tokenize)

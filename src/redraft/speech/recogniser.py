@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence
@@ -67,11 +67,11 @@ class Names:
 
     _utterance: int = 1
     _last: Update | None = None
-    _capitals: Capitals = field(default_factory=Capitals)
+    _mixed: bool = False
 
     def update(self, hypothesis: Hypothesis) -> Update | None:
         """Return the update for a hypothesis, at the end of the recognised audio; None if nothing has changed."""
-        self._capitals, text = self._capitals.lowered(received(hypothesis.text))
+        text, self._mixed = lowered(received(hypothesis.text), mixed=self._mixed)
         last = self._last
         if last is None and not text:
             return None  # noise without words is not an utterance

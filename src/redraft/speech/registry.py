@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.languages import parse_language
 from redraft.errors import MissingExtra, ModelError, OptionError, RedraftError, first_sentence
 from redraft.speech.audio import Samples, library
@@ -225,7 +225,7 @@ class Punctuated:
     """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance."""
 
     def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
-        self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()
+        self._recogniser, self._punctuate, self._mixed = recogniser, punctuate, False
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Yield what a block of audio adds."""
@@ -246,7 +246,7 @@ class Punctuated:
     def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
         for each in recognised:
             if isinstance(each, Hypothesis) and each.text.strip():
-                self._capitals, text = self._capitals.lowered(each.text)
+                text, self._mixed = lowered(each.text, mixed=self._mixed)
                 text = self._punctuate(text)
                 each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
             yield each
