@@ -316,7 +316,7 @@ class Translation:
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:
             drafter, rule = self._parts(how, memory)
             certainty = self._certainty(state, how)
-            weighing = drafter if isinstance(drafter, Beam) else Weighing()
+            weighing = Weighing()
             output = yield from decode(
                 prompt.ids,
                 drafter,
@@ -331,9 +331,10 @@ class Translation:
                 line_end=reader.end,
                 limit=limit,
                 stop_loops=True,
-                follower=certainty or (weighing if how.final else None),
+                follow=certainty.follow if certainty else weighing.follow if how.final else None,
             )
-            likelihood = weighing.of(len(output.tokens), finished=output.finished)
+            weighed = drafter if isinstance(drafter, Beam) else weighing
+            likelihood = weighed.of(len(output.tokens), finished=output.finished)
             return replace(output, likelihood=likelihood), certainty
 
         output, certainty = yield from out_of_loops(attempt, state.draft, barred)

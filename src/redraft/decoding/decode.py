@@ -19,7 +19,7 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
-    Follower,
+    Follow,
     Output,
     Rule,
     Score,
@@ -44,7 +44,7 @@ def decode(
     line_end: LineEnd = NO_BREAKS.end,
     limit: int,
     stop_loops: bool = False,
-    follower: Follower | None = None,
+    follow: Follow | None = None,
 ) -> Asking[Output]:
     """Decode at most ``limit`` tokens after ``prompt``.
 
@@ -62,7 +62,7 @@ def decode(
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.ends`), keeping one cycle.
-        follower: follows the output, and may stop it behind what the reader sees.
+        follow: follows the output, and may stop it behind what the reader sees.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.
@@ -77,10 +77,9 @@ def decode(
         draft, asked = yield from counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         before, settled = len(output), bool(draft) and draft.settled and allows(draft, output, selection, barred)
+        rows = None
         if settled:
             verdict = Verdict(tuple(range(len(draft))), None)
-            if follower:
-                follower.keep(draft.tokens)
         else:
             bars = [place - before for place in barred if 0 <= place - before <= draft.depth]
             rows = yield Score(
@@ -92,9 +91,8 @@ def decode(
             else:
                 verdict = rule.judge(draft, rows)
             drafter.observe(draft, rows, verdict)
-            if follower:
-                follower.observe(draft, rows, verdict)
             passes += 1
+        stops = follow is not None and follow(draft, rows, verdict)
         draft_passes += asked
         drafted += draft.depth
         output += tuple([token for _node, token in verdict.added(draft)])
@@ -110,7 +108,7 @@ def decode(
                 left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, loop=output[len(left)])
-        if not finished and follower and follower.stops and len(output) > shown and not selection.is_forced(output):
+        if stops and not finished and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes, end_drafted)
 

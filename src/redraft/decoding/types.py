@@ -369,25 +369,15 @@ class Rule(Protocol):
         """Return the accepted path and the token after it."""
 
 
-@runtime_checkable
-class Follower(Protocol):
-    """Follows an output while it is decoded."""
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
-
-    def keep(self, tokens: Sequence[int]) -> None:
-        """Take note of tokens that were added without a pass."""
-
-    @property
-    def stops(self) -> bool:
-        """Whether the output so far is to end here."""
-
-
 def biases_of(rule: Rule, draft: Draft) -> tuple[float, ...] | None:
     """Return the bias of a rule towards each token of a draft; None if it has none."""
     biases: Callable[[Draft], tuple[float, ...] | None] | None = getattr(rule, "biases", None)
     return biases(draft) if biases else None
+
+
+#: ``follow(draft, rows, verdict)`` takes note of tokens that are added to an output, and returns whether it is to end
+#: there; the rows are those of the pass, None if they were added without one.
+Follow: TypeAlias = Callable[[Draft, Rows | None, Verdict], bool]
 
 
 @dataclass(frozen=True, slots=True)

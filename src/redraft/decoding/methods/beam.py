@@ -15,7 +15,6 @@ caption changes what people have read only for a translation that is clearly bet
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from redraft.decoding.backend import Capability
@@ -54,19 +53,14 @@ class _Hypothesis(NamedTuple):
 
 
 class Beam(Drafter):
-    """Drafter and rule of one decoding, and its follower.  The backend needs trees with ``width`` further branches.
+    """Drafter and rule of one decoding.  The backend needs trees with ``width`` further branches.
 
     Args:
         width: number of unfinished hypotheses.
         end_tokens: ids that end an output.
         breaks: ids with a line break, which end it only where the decoding's ``line_end`` says so.
         towards: a rule with the bias towards the previous output; None searches without one.
-
-    Attributes:
-        stops: whether the output is to end behind what the reader sees: never.
     """
-
-    stops = False
 
     def __init__(
         self,
@@ -102,9 +96,6 @@ class Beam(Drafter):
     def _unended(self) -> list[tuple[int, ...]]:
         """Return the tokens of all hypotheses, without their end."""
         return [*(each.tokens for each in self._live), *([self._done.tokens[:-1]] if self._done else [])]
-
-    def keep(self, tokens: Sequence[int]) -> None:
-        """Do nothing: no token is added without a pass."""
 
     def of(self, length: int, *, finished: bool) -> Likelihood | None:
         """Return the likelihood of the output, of so many tokens, without the bias; None unless it is finished."""
