@@ -20,7 +20,7 @@ from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_met
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.search import SEARCH
-from redraft.decoding.types import OF_PREVIOUS, Draft, Drafter, Provenance, Rule, Score, biases_of
+from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Score
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
 
@@ -202,8 +202,7 @@ def test_built_in_methods(name: str) -> None:
     for option in found.options:
         assert option.check(option.default) == option.default and option.help
     setup = Setup(found.check({}), frozenset({0}))
-    (drafter, rule), (another, _) = found.build(setup), found.build(setup)
-    assert isinstance(drafter, Drafter) and isinstance(rule, Rule)
+    (drafter, _), (another, _) = found.build(setup), found.build(setup)
     assert drafter is not another, "a drafter keeps state, so every decoding needs its own"
     assert found.summary and found.paper and found.drafter and found.rule
 
@@ -213,10 +212,10 @@ def test_bias_is_that_towards_what_is_shown(name: str) -> None:
     found, shown = get_method(name), Draft.previous((3, 4), 2)
     if found.bias:
         _, rule = found.build(Setup(found.check({found.bias.name: 0.37}), frozenset({0})))
-        assert biases_of(rule, shown) == (0.37, 0.37)
+        assert rule.biases(shown) == (0.37, 0.37)
     else:
         _, rule = found.build(Setup(found.check({}), frozenset({0})))
-        assert biases_of(rule, shown) in (None, (0.0, 0.0), (1.0, 1.0))
+        assert rule.biases(shown) in (None, (0.0, 0.0), (1.0, 1.0))
 
 
 #: The end has more probability than token 2.
@@ -232,7 +231,7 @@ SPREAD = [0.35, 0.4, 0.25]
         ("ssbd-aasd", {"end_guard": "off"}, {Provenance.SHOWN, Provenance.PREVIOUS}),
     ],
 )
-def test_what_aasd_trusts(name: str, options: dict[str, Value], trusted: set[Provenance]) -> None:
+def test_what_aasd_trusts(name: str, options: dict[str, Value], trusted: set[str]) -> None:
     found, rows = get_method(name), NumpyRows(np.log([SPREAD] * 2), 0)
     _, rule = found.build(Setup(found.check({"verification": "threshold", **options}), frozenset({0})))
     every = OF_PREVIOUS | {Provenance.PROMPT, Provenance.GENERATED, Provenance.MODEL, Provenance.ITERATION}

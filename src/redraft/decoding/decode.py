@@ -24,7 +24,6 @@ from redraft.decoding.types import (
     Rule,
     Score,
     Verdict,
-    biases_of,
     counted,
 )
 
@@ -118,7 +117,7 @@ def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] 
 
     It knows no barred tokens, so it keeps what is drafted in their places, which the rule then judges here.
     """
-    biases = biases_of(rule, draft)
+    biases = rule.biases(draft)
     if not biases or not bars:
         return biases
     return tuple(1.0 if depth - 1 in bars else bias for depth, bias in zip(draft.depths, biases, strict=True))

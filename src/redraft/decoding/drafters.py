@@ -50,15 +50,15 @@ class Tree:
         prevailing: the provenance of a node that paths with this one and another share; otherwise the first one stays.
     """
 
-    def __init__(self, leaves: int, nodes: int | None = None, prevailing: Provenance | None = None) -> None:
+    def __init__(self, leaves: int, nodes: int | None = None, prevailing: str | None = None) -> None:
         self._most_leaves, self._most_nodes, self._prevailing = leaves, nodes, prevailing
         self._leaves = 0
         self._tokens: list[int] = []
         self._parents: list[int] = []
-        self._provenance: list[Provenance] = []
+        self._provenance: list[str] = []
         self._children: dict[int, dict[int, int]] = {ROOT: {}}
 
-    def add_path(self, parent: int, steps: Iterable[tuple[int, Provenance]]) -> list[int]:
+    def add_path(self, parent: int, steps: Iterable[tuple[int, str]]) -> list[int]:
         """Add a path below ``parent`` as far as the limits allow, reading no further; return its nodes."""
         path: list[int] = []
         for token, provenance in steps:
@@ -73,7 +73,7 @@ class Tree:
             parent = node
         return path
 
-    def _add(self, parent: int, token: int, provenance: Provenance) -> int | None:
+    def _add(self, parent: int, token: int, provenance: str) -> int | None:
         # Below a leaf, a new node replaces it as a leaf; elsewhere it adds one.
         grows = parent == ROOT or bool(self._children[parent])
         if self._leaves + grows > self._most_leaves or len(self._tokens) == self._most_nodes:

@@ -153,8 +153,8 @@ def test_bias_does_not_keep_end_that_is_hidden_or_shown(shown: int) -> None:
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.5, 1.0])
-@pytest.mark.parametrize("provenance", [Provenance.PROMPT, Provenance.MODEL, Provenance("from a plug-in")])
-def test_guesses_behind_are_exact(provenance: Provenance, beta: float) -> None:
+@pytest.mark.parametrize("provenance", [Provenance.PROMPT, Provenance.MODEL, "from a plug-in"])
+def test_guesses_behind_are_exact(provenance: str, beta: float) -> None:
     """Two branches of guesses behind two tokens of the previous output, one of them shown."""
     draft = Draft((2, 3, 2, 1, 2), (ROOT, 0, 1, 1, 3), (Provenance.SHOWN, Provenance.PREVIOUS, *[provenance] * 3))
     rule = Biased(beta, hidden=beta)

@@ -100,7 +100,7 @@ def test_rows_and_picture() -> None:
 
 
 def test_origin_of_a_plug_in_is_in_the_legend() -> None:
-    recycled = Provenance("recycled tokens")
+    recycled = "recycled tokens"
     trace = Trace(frozenset({END}), [(2, recycled)], passes=1, drafted=1, accepted=1)
     rows = rows_of((Update("u", 0, "one"), trace, [Caption("u", 0, "de", "x")]))
     found = svg([(rows, "title")]).replace("&#160;", " ")

@@ -221,7 +221,7 @@ def among_best(k: int) -> Test:
     return lambda rows, node, token: token in rows.best(node, k)
 
 
-class Conditional:
+class Conditional(Rule):
     """Accepts trusted draft tokens that pass a test, and other draft tokens that are the target's argmax.
 
     Args:
@@ -235,7 +235,7 @@ class Conditional:
     def __init__(
         self,
         test: Test,
-        trusted: Collection[Provenance],
+        trusted: Collection[str],
         end_tokens: frozenset[int],
         end_guard: bool = False,
         line_ends: frozenset[int] = frozenset(),
@@ -297,7 +297,7 @@ VERIFICATION = (
 )
 
 
-def conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
+def conditional(setup: Setup, trusted: Collection[str]) -> Rule:
     """Return the rule that the options `VERIFICATION` and `END_GUARD` describe, for drafts from ``trusted``."""
     tests = {
         "entropy": entropy_threshold(setup["alpha"], setup["beta"]),

@@ -32,7 +32,6 @@ from redraft.decoding.types import (
     Rows,
     Rule,
     Verdict,
-    biases_of,
     common_prefix,
     top_k,
 )
@@ -52,7 +51,7 @@ class _Hypothesis(NamedTuple):
         return self.logprob / len(self.tokens)
 
 
-class Beam(Drafter):
+class Beam(Drafter, Rule):
     """Drafter and rule of one decoding.  The backend needs trees with ``width`` further branches.
 
     Args:
@@ -85,7 +84,7 @@ class Beam(Drafter):
         yield from ()
         self._context = context
         if self._towards and not self._biases:
-            self._biases = biases_of(self._towards, Draft.previous(context.previous, context.shown)) or ()
+            self._biases = self._towards.biases(Draft.previous(context.previous, context.shown)) or ()
         tree, accepted = Tree(self._width + 1), len(context.output)
         self._paths = {
             tokens: tree.add_path(ROOT, ((token, Provenance.MODEL) for token in tokens[accepted:]))

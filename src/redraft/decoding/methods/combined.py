@@ -23,11 +23,9 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
-    Provenance,
     Rows,
     Rule,
     Verdict,
-    biases_of,
 )
 
 
@@ -54,7 +52,7 @@ class FirstNonEmpty(Drafter):
         self._second.observe(draft, rows, verdict)
 
 
-class ByProvenance:
+class ByProvenance(Rule):
     """Judges a draft by the rule for the provenance of its first token.
 
     Args:
@@ -62,12 +60,12 @@ class ByProvenance:
         otherwise: the rule for all other drafts, including the empty one.
     """
 
-    def __init__(self, rules: Mapping[Provenance, Rule], otherwise: Rule) -> None:
+    def __init__(self, rules: Mapping[str, Rule], otherwise: Rule) -> None:
         self._rules, self._otherwise = rules, otherwise
 
     def biases(self, draft: Draft) -> tuple[float, ...] | None:
         """Return the bias of the rule for this draft towards each token; None if it has none."""
-        return biases_of(self._rule(draft), draft)
+        return self._rule(draft).biases(draft)
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Return the verdict of the rule for this draft."""

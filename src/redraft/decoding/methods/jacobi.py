@@ -79,7 +79,7 @@ def estimated_length(context: Context) -> int:
     return len(source) + len(source) // 2 + 4
 
 
-class Agreement:
+class Agreement(Rule):
     """Accepts a block of a chain once it has stopped changing."""
 
     def __init__(self, end_tokens: frozenset[int]) -> None:

@@ -14,7 +14,7 @@ from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.
-Step: TypeAlias = tuple[int, Provenance]
+Step: TypeAlias = tuple[int, str]
 
 
 class Pool:

@@ -89,7 +89,7 @@ class PreviousOutput(Drafter):
         return replace(Draft.previous(context.previous, context.shown), settled=self._settled)
 
 
-class Everything:
+class Everything(Rule):
     """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
 
     def biases(self, draft: Draft) -> tuple[float, ...]:
@@ -105,7 +105,7 @@ class Everything:
 KEEPS_ALL = 0.5
 
 
-class Biased:
+class Biased(Rule):
     """Accepts tokens of the previous output that are nearly as probable as the target's best, and all others exactly.
 
     So guesses behind the previous output change nothing but the number of passes.

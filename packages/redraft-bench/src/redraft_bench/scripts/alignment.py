@@ -53,7 +53,7 @@ class Aligning(Drafter):
         """Learn the prompt's rows in the first pass, and count in every one."""
         if not self.best:
             self.best = [rows.argmax(node) for node in range(-len(self.prompt), -1)]
-        tokens = draft.tokens[: sum(each is Provenance.PROMPT for each in draft.provenance)]
+        tokens = draft.tokens[: sum(each == Provenance.PROMPT for each in draft.provenance)]
         places = [place for place in range(len(self.prompt)) if self.prompt[place : place + len(tokens)] == tokens]
         for node, token in enumerate(tokens):
             aligned = any(place + node and self.best[place + node - 1] == token for place in places)
