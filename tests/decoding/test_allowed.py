@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.decode import decode
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
 from redraft.decoding.methods.sampling import Rejection
-from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.rules import Exact
+from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict, top_k
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Asking, Barred, Context, Draft, Provenance, Verdict, top_k
 from tests.fakes import RandomModel
 
 SIZE = 40
@@ -37,7 +37,9 @@ def allowed(
     output: tuple[int, ...] = (),
     barred: Barred = NOTHING_BARRED,
 ) -> AllowedRows:
-    return AllowedRows(rows, draft, output, selection, barred)
+    found = AllowedRows(draft, output, selection, barred)
+    found.rows = rows
+    return found
 
 
 @given(st.integers(0, 1000), st.frozensets(st.integers(0, SIZE - 1), max_size=SIZE - 1), st.integers(1, SIZE + 3))
@@ -138,11 +140,17 @@ def test_nodes_after_impossible_one_are_impossible() -> None:
     assert allowed(rows, draft, SPELT, (8,), {2: frozenset([8])}).possible_nodes() == [0, 1]
 
 
-def test_verdict_names_nodes_of_the_whole_draft() -> None:
-    draft = Draft((7, 8, 8), (ROOT, ROOT, 1), (Provenance.GENERATED,) * 3)
-    logits = np.zeros((4, 10), np.float32)
-    logits[:, 8] = 9.0
-    assert judge(Exact(), draft, allowed(NumpyRows(logits, 0), draft, SPELT)) == Verdict((1, 2), 8)
+def test_trees_have_no_impossible_nodes() -> None:
+    class Planted(Nothing):
+        def propose(self, context: Context) -> Asking[Draft]:
+            yield from ()
+            return Draft((7, 8, 8, 6), (ROOT, ROOT, 1, 0), (Provenance.GENERATED,) * 4)
+
+    model = RandomModel(0, vocabulary=10)
+    asking = decode((1,), Planted(), Everything(), selection=SPELT, end_tokens=frozenset({0}), limit=3)
+    output = run(asking, model, 0)
+    assert model.requests[0].draft.tokens == (8, 8) and output.tokens[:2] == (8, 8)
+    assert (output.drafted, output.accepted) == (2, 2)
 
 
 def test_sampled_draft_is_judged_whole() -> None:

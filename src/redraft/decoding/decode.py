@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.decoding.allowed import AllowedRows, allows, judge
+from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.ends import NO_BREAKS, LineEnd, loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (
@@ -75,8 +75,14 @@ def decode(
         context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
         draft, asked = yield from counted(drafter.propose(context))
         draft = draft.truncated(context.room)
-        before, settled = len(output), bool(draft) and draft.settled and allows(draft, output, selection, barred)
-        rows = None
+        draft_passes += asked
+        drafted += draft.depth
+        allowed = AllowedRows(draft, output, selection, barred)
+        if (selection or barred) and not draft.is_chain:
+            draft = draft.keeping(allowed.possible_nodes())
+            allowed = AllowedRows(draft, output, selection, barred)
+        before, rows = len(output), None
+        settled = bool(draft) and draft.settled and len(allowed.possible_nodes()) == len(draft)
         if settled:
             verdict = Verdict(tuple(range(len(draft))), None)
         else:
@@ -85,15 +91,13 @@ def decode(
                 prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
             )
             if selection or bars:
-                rows = AllowedRows(rows, draft, output, selection, barred)
-                verdict = judge(rule, draft, rows)
+                allowed.rows = rows
+                rows, verdict = allowed, judge(rule, draft, allowed)
             else:
                 verdict = rule.judge(draft, rows)
             drafter.observe(draft, rows, verdict)
             passes += 1
         stops = follow is not None and follow(draft, rows, verdict)
-        draft_passes += asked
-        drafted += draft.depth
         output += tuple([token for _node, token in verdict.added(draft)])
         output, finished = _until_end(output, end_tokens, line_end)
         # Draft tokens count that were added to the output, and the end among them.

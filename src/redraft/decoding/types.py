@@ -150,6 +150,8 @@ class Draft:
 
     def keeping(self, nodes: Sequence[int]) -> Draft:
         """Return this draft with only some of its nodes, given in order and each with its parent."""
+        if len(nodes) == len(self):
+            return self
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
         return replace(
             self,
