@@ -31,7 +31,7 @@ from redraft.captions.style import Style
 from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
+from redraft.decoding.drive import Watch, close_slots, open_slots, run_together
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
@@ -187,10 +187,9 @@ class Translator:
             of: what a failure names.
             update: the newest update, with which its utterance or the one before may end.
         """
-        lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
-            answers = run_together(lanes, self.backends, self._watch)
+            answers = run_together([*zip(askings, self.slots, strict=True)], self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
             self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
             return [Failure(str(error), None, of.utterance, of.seq)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
@@ -73,7 +73,7 @@ def decoded(
         line_end=breaks.end,
         limit=limit,
     )
-    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
+    return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
 
 
 @pytest.mark.parametrize(("name", "options"), EXACT, ids=lambda value: str(value))

@@ -15,7 +15,7 @@ from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters import Nothing  # noqa: E402
-from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
+from redraft.decoding.drive import run, run_together  # noqa: E402
 from redraft.decoding.methods.ssbd import Everything, PreviousOutput  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
@@ -156,7 +156,7 @@ def test_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
 def test_three_decodings_at_once_are_each_alone() -> None:
     backend = tiny.watched(tiny.qwen3())
     asked = [(IDS[:4], IDS[50:55]), (IDS[4:15], ()), (IDS[20:27], (END, 6, 7))]
-    lanes = [Decoding(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
+    lanes = [(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
     together = run_together(lanes, {TARGET: backend})
     assert len(backend.fed) == max(output.passes for output in together)
     for (prompt, _previous), output in zip(asked, together, strict=True):

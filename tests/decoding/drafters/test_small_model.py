@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing, SmallModel
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.bild import Rollback
@@ -52,7 +52,7 @@ def decoded(
     previous: tuple[int, ...] = (),
 ) -> Output:
     asking = decode(prompt, *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
-    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
+    return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
 
 
 def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0, *, ends: bool = False) -> tuple[Drafter, Rule]:
@@ -154,7 +154,7 @@ def test_what_is_impossible_is_not_kept_unverified(name: str, token: int) -> Non
             end_tokens=target.end_tokens,
             limit=6,
         )
-        output = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], models)[0]
+        output = run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], models)[0]
         assert output.passes and output.tokens and output.tokens[0] != token
 
 
@@ -283,7 +283,7 @@ def test_nothing_is_asked_where_draft_has_no_room() -> None:
 def test_small_model_reads_encoders_ids() -> None:
     small, parts = Script(5), bild(2)
     asking = decode((1, 2), *parts, encoder=(8, 9), end_tokens=small.end_tokens, limit=4)
-    run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
+    run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
     assert [score.encoder for score in small.requests] == [(8, 9)] * len(small.requests)
     assert [score.prefix for score in small.requests[:2]] == [(1, 2), (1, 2, 5)]
 

@@ -17,7 +17,7 @@ from redraft.captions.stabilise import whole_words
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.method import Option
 from redraft.decoding.rules import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -45,7 +45,7 @@ class Greedy:
             prompt, self._meter.begin(Nothing()), Exact(), end_tokens=ends, limit=limit, selection=selection
         )
         started = time.perf_counter()
-        (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
+        (output,) = run_together([(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
         taken = self._meter.take(len(prompt), output.tokens, output.finished)
         return Generated(output.tokens, output.finished, seconds, taken.seconds, taken.passes)
