@@ -101,7 +101,7 @@ class Setup:
     options: Mapping[str, Value]
     end_tokens: frozenset[int]
     pad_token: int = 0
-    memory: dict[type, object] = field(default_factory=dict)
+    memory: dict[type, Any] = field(default_factory=dict)
     line_ends: frozenset[int] = frozenset()
 
     @property
@@ -117,10 +117,7 @@ class Setup:
         entry of a dictionary, stays.  Change in place only what is true of the model whatever becomes of the update,
         such as the rows behind some ids: that costs the same however much there is.
         """
-        if kind not in self.memory:
-            self.memory[kind] = kind()
-        found = self.memory[kind]
-        assert isinstance(found, kind)  # noqa: S101  # for the type checker
+        found: T = self.memory.setdefault(kind, kind())
         return found
 
     def __getitem__(self, name: str) -> Any:
