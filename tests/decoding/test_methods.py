@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from redraft.decoding.method import Method, Option, Setup, Value
 from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_method, register, registry
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.search import SEARCH
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Score
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
@@ -131,10 +129,6 @@ def missing_import() -> None:
     raise ImportError("no module named its_friend")
 
 
-def unknown_need() -> None:
-    register(method("needy", needs=frozenset({"tree"})))  # type: ignore[arg-type]
-
-
 def taken_name() -> None:
     register(method("half"))
     register(method("ssbd"))
@@ -146,7 +140,6 @@ def exits() -> None:
 
 BROKEN = {
     "missing_import": (missing_import, "ImportError: no module named its_friend"),
-    "unknown_need": (unknown_need, "OptionError: needs of method 'needy' must be of Capability (TREES, "),
     "taken_name": (taken_name, "OptionError: method 'ssbd' is registered already"),
     "exits": (exits, "SystemExit: not on this system"),
 }
@@ -171,18 +164,9 @@ def test_broken_plug_in(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     assert problem in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        {"bias": BETA},
-        {"needs": frozenset({Capability.EARLY_EXIT})},
-        {"options": (SEARCH,)},
-        {"needs": frozenset({"trees"})},
-    ],
-)
-def test_declaration_that_does_not_fit(declared: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match="'mine'"):
-        replace(method("mine"), **declared)
+def test_bias_is_one_of_the_options() -> None:
+    with pytest.raises(OptionError, match="bias of method 'mine' must be one of its options"):
+        replace(method("mine"), bias=BETA)
 
 
 def test_require() -> None:
