@@ -14,18 +14,14 @@ from __future__ import annotations
 import asyncio
 import os
 import reprlib
-import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import MappingProxyType
-from typing import TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from redraft import deadlines
 from redraft.backends.costs import LearnedCosts, pace
 from redraft.captions.events import Event, Failure, Order, Update
-from redraft.captions.style import Style
-from redraft.decoding.method import Method, Value
 from redraft.engine.engine import Engine, Stopped
 from redraft.engine.lanes import Answer, Lane
 from redraft.engine.pending import MOST_PENDING, Pending, Silence
@@ -36,16 +32,6 @@ from redraft.tasks import beside
 from redraft.translator import Translator
 
 T = TypeVar("T")
-
-
-class Options(TypedDict, total=False):
-    """Options of `Translator.open`."""
-
-    method: str | Method
-    options: Mapping[str, Value] | None
-    style: Style
-    engine: Mapping[str, Value]
-    draft_model: str | os.PathLike[str] | None
 
 
 class AsyncTranslator:
@@ -75,7 +61,7 @@ class AsyncTranslator:
         self._made, self._ahead = translator, ahead
         self._translator: Translator | None = None
         self._engine: Engine | None = None
-        self._lanes: Mapping[str, Lane] = MappingProxyType({})
+        self._lanes: dict[str, Lane] = {}
         self._order, self._pending, self._silence = Order(), Pending(ahead), Silence(self._rest)
         #: Events of an update that other languages have not answered yet.
         self._held: list[Event] = []
@@ -85,9 +71,7 @@ class AsyncTranslator:
         self._stopped = ""
 
     @classmethod
-    def open(
-        cls, model: str | os.PathLike[str] = "demo", *, to: Sequence[str], **options: Unpack[Options]
-    ) -> AsyncTranslator:
+    def open(cls, model: str | os.PathLike[str] = "demo", *, to: Sequence[str], **options: Any) -> AsyncTranslator:
         """Load a model by name or path when the block begins; arguments as for `Translator.open`."""
         return cls(partial(Translator.open, model, to=to, **options))
 
@@ -154,12 +138,9 @@ class AsyncTranslator:
 
     async def close(self) -> None:
         """Stop after the current pass without waiting for captions, and free the model; iterating ends."""
-        self._silence.stop()
-        self._ended = self._over = True
-        self._pending.clear()
         while not self._events.empty():
             self._events.get_nowait()
-        self._events.put_nowait(None)
+        self._cut()
         await _on_thread(self._shut)
 
     def _shut(self) -> None:
@@ -270,31 +251,26 @@ class AsyncTranslator:
     def _stop(self, why: str) -> None:
         """End the stream, because the engine has stopped."""
         if not self._over:
-            self._stopped, self._ended, self._over = why, True, True
-            self._silence.stop()
-            self._pending.clear()
-            self._events.put_nowait(None)
+            self._stopped = why
+            self._cut()
+
+    def _cut(self) -> None:
+        self._ended = self._over = True
+        self._silence.stop()
+        self._pending.clear()
+        self._events.put_nowait(None)
 
 
 async def _on_thread(work: Callable[[], T]) -> T:
     """Call a function on a thread of its own, and wait for its end even if cancelled: it cannot be interrupted."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="redraft-opening", daemon=True)
-    thread.start()
-    waiting, cancelled = asyncio.wrap_future(done), None
-    while not waiting.done():
-        try:
-            await asyncio.wait([waiting])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    thread.join()
+    cancelled = None
+    with ThreadPoolExecutor(1, "redraft-opening") as thread:
+        waiting = asyncio.get_running_loop().run_in_executor(thread, work)
+        while not waiting.done():
+            try:
+                await asyncio.wait([waiting])
+            except asyncio.CancelledError as error:
+                cancelled = error
     if cancelled is not None:
         waiting.exception()  # so that it counts as seen
         raise cancelled
