@@ -103,16 +103,20 @@ class Draft:
     depth: int = field(init=False, repr=False, compare=False)
 
     @classmethod
+    def of(cls, steps: Sequence[tuple[int, str]]) -> Draft:
+        """Make a draft without branches of tokens with their provenances."""
+        return cls(tuple(token for token, _ in steps), tuple(range(ROOT, len(steps) - 1)), tuple(of for _, of in steps))
+
+    @classmethod
     def chain(cls, tokens: Sequence[int], provenance: str) -> Draft:
         """Make a draft without branches."""
-        return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
+        return cls.of([(token, provenance) for token in tokens])
 
     @classmethod
     def previous(cls, tokens: Sequence[int], shown: int) -> Draft:
         """Make a draft of the previous output, of which the reader sees the first ``shown`` tokens."""
-        shown = min(shown, len(tokens))
-        provenance = (Provenance.SHOWN,) * shown + (Provenance.PREVIOUS,) * (len(tokens) - shown)
-        return replace(cls.chain(tokens, Provenance.PREVIOUS), provenance=provenance)
+        seen = Provenance.SHOWN, Provenance.PREVIOUS
+        return cls.of([(token, seen[place >= shown]) for place, token in enumerate(tokens)])
 
     def __post_init__(self) -> None:
         size = len(self.tokens)

@@ -95,9 +95,7 @@ class Lookup(Drafter):
             return EMPTY_DRAFT
         # The first occurrence has the most tokens after it, and text is usually copied from the prompt.
         steps = self._pool.ngram(places[0], min(self._ngram, context.room))
-        return Draft(
-            tuple(token for token, _ in steps), tuple(range(-1, len(steps) - 1)), tuple(source for _, source in steps)
-        )
+        return Draft.of(steps)
 
 
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
