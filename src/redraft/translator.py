@@ -276,12 +276,27 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
         ModelError: the model has no usable prompt template.
     """
 
+    asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
+    for field, value in asked.items():
+        if value and isinstance(backend, MakesPrompts):
+            raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
+    script, terms = own_script(backend, target), style.terms(target)
+
     @cache
     def encoder(tag: str) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
+        """Return what makes the prompts of a language."""
         source = parse_language(tag, "source language")
         if len(style.sources) != 1 and closest(source, [target]):
             return lambda text, earlier: Prompt()
-        return _encoder(backend, style, source, target, context)
+        if isinstance(backend, MakesPrompts):
+            return lambda text, earlier: backend.encoder_prompt(text, source, target)
+        prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
+
+        def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
+            ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
+            return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
+
+        return encode
 
     def encode(text: str, earlier: Sequence[tuple[str, str]], language: str | None = None) -> Prompt:
         return encoder(language or style.source_language)(text, earlier)
@@ -290,26 +305,6 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
     # are tried, since one may be the target.
     for tag in style.sources or source_languages(backend, style)[:2] or ("en", "de"):
         encode("test", (("test", "test"),) if context else (), tag)
-    return encode
-
-
-def _encoder(
-    backend: Backend, style: Style, source: Language, target: Language, context: int
-) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
-    """Return what makes prompts for a language pair."""
-    if isinstance(backend, MakesPrompts):
-        asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
-        for field, value in asked.items():
-            if value:
-                raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
-        return lambda text, earlier: backend.encoder_prompt(text, source, target)
-    prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
-    script, terms = own_script(backend, target), style.terms(target)
-
-    def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
-        ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
-
     return encode
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.methods.combined import FirstNonEmpty
+from redraft.decoding.methods.combined import InTurn
 from redraft.decoding.methods.jacobi import STARTS, Agreement, Jacobi, estimated_length
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import PreviousOutput
@@ -72,7 +72,7 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
     second = Jacobi(1, block) if jacobi else Lookup(3, 10, model.end_tokens)
     asking = decode(
         prompt,
-        FirstNonEmpty(PreviousOutput(), second),
+        InTurn((PreviousOutput(), Exact()), (second, Exact())),
         Agreement(model.end_tokens),
         previous=previous,
         end_tokens=model.end_tokens,
