@@ -136,13 +136,11 @@ class Generator:
         setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)
         drafter, rule = self.method.build(setup)
         asking = decode(
-            ids,
+            asked,
             drafter,
             rule,
             previous=draft,
             shown=len(draft),
-            source_ids=asked.source_ids,
-            encoder=asked.encoder,
             end_tokens=target.end_tokens,
             limit=limit,
         )

@@ -13,7 +13,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Tree
 from redraft.decoding.drive import run
 from redraft.decoding.methods.beam import Beam
-from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, top_k
+from redraft.decoding.types import Asking, Draft, Output, Prompt, Provenance, Score, top_k
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
 
@@ -91,7 +91,7 @@ def test_rows_of_leaves(backend: Watched, seed: int) -> None:
 def beam(backend: Watched, prompt: Ids) -> tuple[Output, int]:
     slot, search = backend.open_slot(), Beam(4, backend.end_tokens)
     del backend.feeds[:]
-    output = run(decode(prompt, search, search, end_tokens=backend.end_tokens, limit=24), backend, slot)
+    output = run(decode(Prompt(prompt), search, search, end_tokens=backend.end_tokens, limit=24), backend, slot)
     backend.close_slot(slot)
     return output, sum(backend.fed)
 

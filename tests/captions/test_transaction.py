@@ -139,7 +139,7 @@ class Remembering(Drafter):
 
     def propose(self, context: Context) -> Asking[Draft]:
         yield from ()
-        self.prefix = (*context.prompt, *context.output)
+        self.prefix = (*context.prompt.ids, *context.output)
         return EMPTY_DRAFT
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:

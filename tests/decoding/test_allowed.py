@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
@@ -19,7 +19,17 @@ from redraft.decoding.methods.sampling import Rejection
 from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Asking, Barred, Context, Draft, Provenance, Verdict, top_k
+from redraft.decoding.types import (
+    NOTHING_BARRED,
+    ROOT,
+    Asking,
+    Barred,
+    Context,
+    Draft,
+    Prompt,
+    Provenance,
+    top_k,
+)
 from tests.fakes import RandomModel
 
 SIZE = 40
@@ -28,6 +38,17 @@ WORDS = frozenset({(1, 2, 3), (1, 4), (3, 9), (0, 5), (6,)})
 SPELT = Selection(
     frozenset({2, 3, 4, 5, 6, 7, 9}), frozenset({1, 2, 3, 4, 5, 7, 9}), frozenset({*range(1, 8), 9}), WORDS
 )
+
+
+class Planted(Nothing):
+    """Always drafts the same."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        yield from ()
+        return self.draft
 
 
 def allowed(
@@ -127,7 +148,7 @@ def test_no_bias_keeps_what_is_impossible(beta: float, seed: int, previous: tupl
     model = RandomModel(seed, vocabulary=10, shift=0.0, end_bias=-2.0)
     rule = Biased(beta, end_tokens=model.end_tokens)
     asking = decode(
-        (1,), PreviousOutput(), rule, previous=previous, selection=SPELT, end_tokens=model.end_tokens, limit=12
+        Prompt((1,), selection=SPELT), PreviousOutput(), rule, previous=previous, end_tokens=model.end_tokens, limit=12
     )
     output = run(asking, model, 0).tokens
     assert all(SPELT.after(output[:place]).among([token]) for place, token in enumerate(output))
@@ -141,13 +162,9 @@ def test_nodes_after_impossible_one_are_impossible() -> None:
 
 
 def test_trees_have_no_impossible_nodes() -> None:
-    class Planted(Nothing):
-        def propose(self, context: Context) -> Asking[Draft]:
-            yield from ()
-            return Draft((7, 8, 8, 6), (ROOT, ROOT, 1, 0), (Provenance.GENERATED,) * 4)
-
+    tree = Draft((7, 8, 8, 6), (ROOT, ROOT, 1, 0), (Provenance.GENERATED,) * 4)
     model = RandomModel(0, vocabulary=10)
-    asking = decode((1,), Planted(), Everything(), selection=SPELT, end_tokens=frozenset({0}), limit=3)
+    asking = decode(Prompt((1,), selection=SPELT), Planted(tree), Everything(), end_tokens=frozenset({0}), limit=3)
     output = run(asking, model, 0)
     assert model.requests[0].draft.tokens == (8, 8) and output.tokens[:2] == (8, 8)
     assert (output.drafted, output.accepted) == (2, 2)
@@ -157,9 +174,13 @@ def test_sampled_draft_is_judged_whole() -> None:
     """A token that cannot be accepted was drawn all the same, so what takes its place is not drawn from all."""
     drafted = Draft((1,), (ROOT,), (Provenance.MODEL,), ({1: 0.5, 2: 0.5},))
     plain = NumpyRows(np.log(np.array([[0.0001, 0.0001, 0.5, 0.4998]] * 2, np.float32)), 0)
-    rows = allowed(plain, drafted, EVERYTHING, (), {0: frozenset([1])})
     for seed in range(20):
-        assert judge(Rejection(Sampler(1.0, 0.99, seed)), drafted, rows) == Verdict((), 3)
+        rule = Rejection(Sampler(1.0, 0.99, seed))
+        asking = decode(
+            Prompt((9,)), Planted(drafted), rule, barred={0: frozenset([1])}, end_tokens=frozenset(), limit=2
+        )
+        assert next(asking).draft == drafted
+        assert asking.send(plain).prefix == (9, 3)
 
 
 def test_what_is_forced() -> None:

@@ -14,7 +14,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.followers import LEAST_NEW, Certainty
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import ROOT, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix
+from redraft.decoding.types import ROOT, Draft, Output, Prompt, Provenance, Rows, Score, Verdict, common_prefix
 from tests.fakes import RandomModel, distribution
 
 METHODS = ["ar", "ssbd", "redraft", "pld", "gs-jacobi"]
@@ -25,7 +25,7 @@ def decoded(model: RandomModel, name: str, certainty: Certainty | None = None, s
     method = get_method(name)
     drafter, rule = method.build(Setup(method.check({}), model.end_tokens, model.pad_token))
     asking = decode(
-        PROMPT,
+        Prompt(PROMPT),
         drafter,
         rule,
         previous=() if name == "ar" else (7, 8, 9, 7, 8),

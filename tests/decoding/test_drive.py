@@ -13,7 +13,7 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import close_slots, open_slots, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
+from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Prompt, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.fakes import RandomModel, greedy
 
@@ -21,7 +21,9 @@ prompts = st.lists(st.lists(st.integers(1, 11), min_size=1, max_size=9).map(tupl
 
 
 def decoding(prompt: tuple[int, ...], limit: int, previous: tuple[int, ...] = ()) -> Asking[Output]:
-    return decode(prompt, PreviousOutput(), Exact(), previous=previous, end_tokens=RandomModel.end_tokens, limit=limit)
+    return decode(
+        Prompt(prompt), PreviousOutput(), Exact(), previous=previous, end_tokens=RandomModel.end_tokens, limit=limit
+    )
 
 
 def asking(label: str, *models: str) -> Asking[str]:
@@ -135,6 +137,6 @@ def test_request_for_model_that_is_not_there_is_error() -> None:
 
 def test_run_is_one_lane() -> None:
     model = RandomModel(4, end_bias=-100)
-    plain = decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=5)
+    plain = decode(Prompt((1, 2)), Nothing(), Exact(), end_tokens=model.end_tokens, limit=5)
     assert list(run(plain, model, 0).tokens) == greedy(model, (1, 2), 5)
     assert model.batches == [1] * 5

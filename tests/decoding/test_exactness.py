@@ -15,7 +15,7 @@ from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Output
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt
 from tests.fakes import RandomModel, greedy
 
 #: Method -> options with which its rule is exact.
@@ -63,12 +63,10 @@ def decoded(
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
     drafter, rule = method.build(Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token))
     asking = decode(
-        prompt,
+        Prompt(prompt, source_ids=prompt, selection=selection),
         drafter,
         rule,
         previous=previous,
-        source_ids=prompt,
-        selection=selection,
         end_tokens=model.end_tokens,
         line_end=breaks.end,
         limit=limit,

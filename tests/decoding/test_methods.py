@@ -18,7 +18,7 @@ from redraft.decoding.method import Method, Option, Setup, Value
 from redraft.decoding.methods import BETA, all_methods, broken_plug_ins, get_method, register, registry
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Score
+from redraft.decoding.types import OF_PREVIOUS, Draft, Prompt, Provenance, Score
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
 
@@ -226,7 +226,7 @@ def test_aasd_keeps_rows_of_the_prompt() -> None:
     model, found, memory = RandomModel(1, end_bias=-100), get_method("aasd"), dict[type, object]()
     for prompt in ((1, 2, 3, 4), (1, 2, 3, 4, 5)):
         drafter, rule = found.build(Setup(found.check({}), model.end_tokens, memory=memory))
-        run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=2), model, 0)
+        run(decode(Prompt(prompt), drafter, rule, end_tokens=model.end_tokens, limit=2), model, 0)
     assert [request.prompt_rows for request in model.requests] == [4, 1, 2, 1]
 
 

@@ -318,14 +318,11 @@ class Translation:
             certainty = self._certainty(state, how)
             weighing = Weighing()
             output = yield from decode(
-                prompt.ids,
+                prompt,
                 drafter,
                 rule,
                 previous=draft,
                 shown=common_prefix(state.shown, draft),
-                source_ids=prompt.source_ids,
-                encoder=prompt.encoder,
-                selection=prompt.selection,
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
                 line_end=reader.end,

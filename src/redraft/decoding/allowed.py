@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from redraft.decoding.selection import Next, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict, WholeDistribution
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, WholeDistribution
 
 _ANYTHING = Next()
 
@@ -112,15 +112,3 @@ class AllowedRows:
             path = [self._draft.tokens[each] for each in self._draft.path(node)]
             self._next[node] = self._selection.after((*self._output, *path))
         return self._next[node]
-
-
-def judge(rule: Rule, draft: Draft, rows: AllowedRows) -> Verdict:
-    """Return the verdict of a rule that does not see impossible tokens, which it might accept: at ``beta`` 0.5, all.
-
-    The rule of a sampled draft must see what was drawn; it rejects tokens of probability 0.
-
-    Args:
-        draft: a chain, or a tree without impossible nodes.
-    """
-    nodes = rows.possible_nodes()
-    return rule.judge(draft if draft.distributions else draft.keeping(nodes), rows)

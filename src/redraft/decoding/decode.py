@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.ends import NO_BREAKS, LineEnd, loop_at_end
-from redraft.decoding.selection import EVERYTHING, Selection
+from redraft.decoding.selection import Selection
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,
@@ -21,6 +21,7 @@ from redraft.decoding.types import (
     Drafter,
     Follow,
     Output,
+    Prompt,
     Rule,
     Score,
     Verdict,
@@ -29,15 +30,12 @@ from redraft.decoding.types import (
 
 
 def decode(
-    prompt: tuple[int, ...],
+    prompt: Prompt,
     drafter: Drafter,
     rule: Rule,
     *,
     previous: tuple[int, ...] = (),
     shown: int = 0,
-    source_ids: tuple[int, ...] = (),
-    encoder: tuple[int, ...] = (),
-    selection: Selection = EVERYTHING,
     barred: Barred = NOTHING_BARRED,
     end_tokens: frozenset[int],
     line_end: LineEnd = NO_BREAKS.end,
@@ -48,14 +46,11 @@ def decode(
     """Decode at most ``limit`` tokens after ``prompt``.
 
     Args:
-        prompt: at least one id.
+        prompt: what the model reads, with at least one id, and which tokens the output may contain.
         drafter: made for this decoding.
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
         shown: how many of these, from the first on, the reader sees.
-        source_ids: ids of the source text alone, for drafters that copy from it.
-        encoder: encoder input of an encoder-decoder model.
-        selection: which tokens the output may contain.
         barred: which ids must not stand at some positions in the output.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         line_end: finds the line break that ends the output like an end token; by default, none does.
@@ -67,32 +62,35 @@ def decode(
         The output ids without the end token, with the counts that the papers report.
     """
     output: tuple[int, ...] = ()
+    selection = prompt.selection
     passes = drafted = accepted = draft_passes = 0
     finished = end_drafted = False
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
-        context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
+        context = Context(prompt, output, previous, limit - len(output) - 1, shown, line_end)
         draft, asked = yield from counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         draft_passes += asked
         drafted += draft.depth
         allowed = AllowedRows(draft, output, selection, barred)
-        if (selection or barred) and not draft.is_chain:
-            draft = draft.keeping(allowed.possible_nodes())
-            allowed = AllowedRows(draft, output, selection, barred)
+        possible = draft.keeping(allowed.possible_nodes())
+        if not draft.is_chain:
+            draft, allowed = possible, AllowedRows(possible, output, selection, barred)
         before, rows = len(output), None
-        settled = bool(draft) and draft.settled and len(allowed.possible_nodes()) == len(draft)
+        settled = bool(draft) and draft.settled and possible == draft
         if settled:
             verdict = Verdict(tuple(range(len(draft))), None)
         else:
             bars = [place - before for place in barred if 0 <= place - before <= draft.depth]
-            rows = yield Score(
-                prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
-            )
+            biases = _biases(rule, draft, bars)
+            rows = yield Score(prompt.ids + output, draft, draft.prompt_rows, encoder=prompt.encoder, biases=biases)
             if selection or bars:
                 allowed.rows = rows
-                rows, verdict = allowed, judge(rule, draft, allowed)
+                rows = allowed
+                # A rule might accept what is impossible, at ``beta`` 0.5 all of it.  That of a sampled draft must see
+                # what was drawn; it rejects tokens of probability 0.
+                verdict = rule.judge(draft if draft.distributions else possible, rows)
             else:
                 verdict = rule.judge(draft, rows)
             drafter.observe(draft, rows, verdict)

@@ -115,11 +115,11 @@ class SmallModel(Drafter):
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
-        prefix = context.prompt + context.output
+        prefix = context.prompt.ids + context.output
         tokens: list[int] = []
         distributions: list[Distribution] = []
         while len(tokens) < min(self._window, context.room):
-            rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.encoder)
+            rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.prompt.encoder)
             if self._confidence(rows) <= self._fallback:
                 break
             distributions.append(self._sampler.distribution(rows, ROOT))

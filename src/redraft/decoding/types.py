@@ -281,26 +281,39 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A model's input for one update.
+
+    Attributes:
+        ids: input of the (decoder of the) model, at least one id unless the source is empty.
+        source_ids: ids of the source text alone, without a template, if known, for drafters that copy from it.
+        encoder: input of the encoder; empty for decoder-only models.
+        selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
+    """
+
+    ids: tuple[int, ...] = ()
+    source_ids: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
+    selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a drafter can see.
 
     Attributes:
-        prompt: ids of the prompt.
-        source_ids: ids of the source text alone, if known, for drafters that copy from it.
+        prompt: what the model reads.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
         shown: how many of these, from the first on, the reader sees.
         room: number of draft tokens that can still be useful.
-        encoder: ids read by the encoder, for drafters with a model of their own.
         line_end: returns how many ids of an output precede the line break that ends it; None if none does.
     """
 
-    prompt: tuple[int, ...]
+    prompt: Prompt
     output: tuple[int, ...]
     previous: tuple[int, ...]
     room: int
-    source_ids: tuple[int, ...] = ()
-    encoder: tuple[int, ...] = ()
     shown: int = 0
     line_end: Callable[[Sequence[int]], int | None] = field(default=lambda _output: None, repr=False, compare=False)
 
@@ -414,23 +427,6 @@ class Output:
     def cut(self) -> bool:
         """Whether it was cut at the limit or at a loop, so that its end is missing."""
         return not (self.finished or self.stopped)
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A model's input for one update.
-
-    Attributes:
-        ids: input of the (decoder of the) model, at least one id unless the source is empty.
-        source_ids: ids of the source text alone, without a template.
-        encoder: input of the encoder; empty for decoder-only models.
-        selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
-    """
-
-    ids: tuple[int, ...] = ()
-    source_ids: tuple[int, ...] = ()
-    encoder: tuple[int, ...] = ()
-    selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

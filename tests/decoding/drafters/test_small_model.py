@@ -28,6 +28,7 @@ from redraft.decoding.types import (
     Barred,
     Drafter,
     Output,
+    Prompt,
     Provenance,
     Rule,
     Score,
@@ -51,7 +52,7 @@ def decoded(
     limit: int,
     previous: tuple[int, ...] = (),
 ) -> Output:
-    asking = decode(prompt, *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
+    asking = decode(Prompt(prompt), *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
     return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
 
 
@@ -146,10 +147,9 @@ def test_what_is_impossible_is_not_kept_unverified(name: str, token: int) -> Non
     asked += [(Selection(frozenset({token})), NOTHING_BARRED)] if token != END else []
     for selection, barred in asked:
         asking = decode(
-            (1, 2, 3),
+            Prompt((1, 2, 3), selection=selection),
             *built(name, **({"fallback": 0.0} if name == "bild" else {})),
             previous=(token, token),
-            selection=selection,
             barred=barred,
             end_tokens=target.end_tokens,
             limit=6,
@@ -171,7 +171,7 @@ def test_exact_small_model(
     large_seed: int, small_seed: int, prompt: tuple[int, ...], limit: int, window: int, fallback: float
 ) -> None:
     target, small = RandomModel(large_seed), RandomModel(small_seed)
-    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
+    plain = run(decode(Prompt(prompt), Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
     drafter = SmallModel(GREEDY, window, target.end_tokens, fallback)
     output = decoded(target, small, (drafter, Exact()), prompt, limit)
     assert (output.tokens, output.finished) == (plain.tokens, plain.finished)
@@ -190,7 +190,7 @@ def test_target_as_its_own_small_model(seed: int, prompt: tuple[int, ...], limit
 @given(seeds, prompts, limits, rollbacks)
 def test_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
     target, small = RandomModel(seed), RandomModel(seed + 1)
-    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
+    plain = run(decode(Prompt(prompt), Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
     output = decoded(target, small, bild(10, 1.0, rollback), prompt, limit)
     assert (output.tokens, output.finished, output.passes) == (plain.tokens, plain.finished, plain.passes)
     # Each pass but the last possible one was preceded by a look at the small model.
@@ -282,7 +282,7 @@ def test_nothing_is_asked_where_draft_has_no_room() -> None:
 
 def test_small_model_reads_encoders_ids() -> None:
     small, parts = Script(5), bild(2)
-    asking = decode((1, 2), *parts, encoder=(8, 9), end_tokens=small.end_tokens, limit=4)
+    asking = decode(Prompt((1, 2), encoder=(8, 9)), *parts, end_tokens=small.end_tokens, limit=4)
     run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
     assert [score.encoder for score in small.requests] == [(8, 9)] * len(small.requests)
     assert [score.prefix for score in small.requests[:2]] == [(1, 2), (1, 2, 5)]

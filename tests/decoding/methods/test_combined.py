@@ -16,7 +16,7 @@ from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import Asking, Context, Draft, Drafter, Provenance, Rule, Score
+from redraft.decoding.types import Asking, Context, Draft, Drafter, Prompt, Provenance, Rule, Score
 from tests.fakes import END, RandomModel
 
 tokens = st.lists(st.integers(1, 4), max_size=20).map(tuple)
@@ -35,7 +35,7 @@ class Planted(Drafter):
 
 def proposed(method: InTurn, previous: tuple[int, ...]) -> Draft:
     try:
-        next(method.propose(Context((1, 2), (), previous, 9, shown=1)))
+        next(method.propose(Context(Prompt((1, 2)), (), previous, 9, shown=1)))
     except StopIteration as stop:
         return cast("Draft", stop.value)
     raise AssertionError
@@ -69,7 +69,9 @@ def test_lookup_after_ssbd(
     biased = Biased(beta, 0.0, model.end_tokens)
 
     def passes_and_ids(drafter: Drafter, rule: Rule) -> tuple[int, tuple[int, ...], bool]:
-        asking = decode(prompt, drafter, rule, previous=previous, shown=shown, end_tokens=frozenset({END}), limit=limit)
+        asking = decode(
+            Prompt(prompt), drafter, rule, previous=previous, shown=shown, end_tokens=frozenset({END}), limit=limit
+        )
         output = run(asking, model, 0)
         return output.passes, output.tokens, output.finished
 

@@ -20,6 +20,7 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
+    Prompt,
     Provenance,
     Rows,
     Score,
@@ -45,7 +46,7 @@ class Every(Drafter):
 
     def propose(self, context: Context) -> Asking[Draft]:
         self.calls += 1
-        yield Score(context.prompt, model=DRAFT_MODEL)
+        yield Score(context.prompt.ids, model=DRAFT_MODEL)
         if self.calls % self.period:
             return Draft(prompt_rows=self.prompt_rows)
         return Draft((self.token,), (-1,), (Provenance.MODEL,), prompt_rows=self.prompt_rows)
@@ -56,7 +57,7 @@ class Every(Drafter):
 
 def drafted(first: Every, second: Every, passes: int) -> tuple[list[Draft], int]:
     model = RandomModel(4, end_bias=-100)
-    asking = decode((1, 2), in_turn(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
+    asking = decode(Prompt((1, 2)), in_turn(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
     drafts: list[Draft] = []
     asked = 0
     request = next(asking)
@@ -92,7 +93,7 @@ def test_prompt_rows_are_those_of_whoever_wants_most() -> None:
 
 def test_nothing_then_nothing_is_autoregression() -> None:
     model = RandomModel(2, end_bias=-100)
-    asking = decode((1, 2), in_turn(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
+    asking = decode(Prompt((1, 2)), in_turn(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
     assert run(asking, model, 0).passes == 5
     assert all(request.draft == EMPTY_DRAFT for request in model.requests)
 
@@ -105,7 +106,7 @@ def test_previous_output_first(
     second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(3, 10, model.end_tokens)
     drafter = in_turn(PreviousOutput(), second)
     output = run(
-        decode(prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
+        decode(Prompt(prompt), drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
     )
     expected = greedy(model, prompt, limit)
     assert list(output.tokens) == expected

@@ -13,7 +13,7 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.types import Draft, Provenance, Verdict
+from redraft.decoding.types import Draft, Prompt, Provenance, Verdict
 from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, look, summary_of, svg, texts, traced, view
 from tests.fakes import END, RandomModel, greedy
 
@@ -36,7 +36,7 @@ def test_tracing_counts_what_the_loop_counts_and_changes_nothing(method: str, se
         chosen = traced(get_method(method), traces) if watch else get_method(method)
         drafter, rule = chosen.build(Setup(chosen.check({}), model.end_tokens, model.pad_token))
         ends = model.end_tokens
-        asking = decode(prompt, drafter, rule, previous=previous, source_ids=prompt, end_tokens=ends, limit=20)
+        asking = decode(Prompt(prompt, source_ids=prompt), drafter, rule, previous=previous, end_tokens=ends, limit=20)
         return run(asking, model, model.open_slot())
 
     output = made(watched, watch=True)

@@ -147,7 +147,7 @@ class Aligned(Drafter):
         if context.room < 1:
             return EMPTY_DRAFT
         if self._width and not context.output:
-            self._rows_awaited = self._rows.begin(context.prompt)
+            self._rows_awaited = self._rows.begin(context.prompt.ids)
         return self._tree().draft(max(1, self._rows_awaited))
 
     def _tree(self) -> Tree:

@@ -28,6 +28,7 @@ from redraft.decoding.types import (
     Draft,
     Drafter,
     Likelihood,
+    Prompt,
     Provenance,
     Rows,
     Rule,
@@ -69,7 +70,7 @@ class Beam(Drafter, Rule):
         towards: Rule | None = None,
     ) -> None:
         self._width, self._ends, self._breaks, self._towards = width, end_tokens, breaks, towards
-        self._context = Context((), (), (), 0)
+        self._context = Context(Prompt(), (), (), 0)
         self._biases: tuple[float, ...] = ()
         self._live = [_Hypothesis(())]
         #: The best finished hypothesis.

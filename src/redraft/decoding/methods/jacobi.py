@@ -60,7 +60,7 @@ class Jacobi(Drafter):
         if self._parallel is not None and done - within >= self._parallel:
             return Draft()
         wanted = length - within - 1
-        copied = {"pad": (), "source": context.source_ids, "previous": context.previous}[self._start]
+        copied = {"pad": (), "source": context.prompt.source_ids, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):
             self._guess.append(copied[position] if position < len(copied) else self._pad)
         return Draft.chain(self._guess[:wanted], Provenance.ITERATION)
@@ -75,7 +75,7 @@ def estimated_length(context: Context) -> int:
     """Return the estimated length of a sentence: somewhat more than the previous output or, without one, the source."""
     if context.previous:
         return len(context.previous) + 8
-    source = context.source_ids or context.encoder or context.prompt
+    source = context.prompt.source_ids or context.prompt.encoder or context.prompt.ids
     return len(source) + len(source) // 2 + 4
 
 

@@ -43,7 +43,7 @@ class Pool:
     def read(self, context: Context) -> None:
         """Read the ids added since the last call."""
         if not self.text:
-            self.text = [*context.encoder, *context.prompt]
+            self.text = [*context.prompt.encoder, *context.prompt.ids]
             self.given = len(self.text)
         self.text += context.output[len(self.text) - self.given :]
 

@@ -46,8 +46,8 @@ class Aligning(Drafter):
         draft = yield from self.drafter.propose(context)
         if context.output:
             return draft
-        self.prompt = context.prompt
-        return replace(draft, prompt_rows=len(context.prompt))
+        self.prompt = context.prompt.ids
+        return replace(draft, prompt_rows=len(context.prompt.ids))
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn the prompt's rows in the first pass, and count in every one."""

@@ -21,7 +21,7 @@ from redraft.decoding.drive import run_together
 from redraft.decoding.method import Option
 from redraft.decoding.rules import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import TARGET, common_prefix
+from redraft.decoding.types import TARGET, Prompt, common_prefix
 from redraft.translator import line_breaks
 from redraft_bench.bench.peers.engine import Generated
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
@@ -42,7 +42,11 @@ class Greedy:
         """Decode greedily after ``prompt``, up to ``limit`` of the tokens in ``selection``."""
         ends = self._backend.end_tokens | line_breaks(self._backend).before  # a translation is one line, as everywhere
         asking = decode(
-            prompt, self._meter.begin(Nothing()), Exact(), end_tokens=ends, limit=limit, selection=selection
+            Prompt(prompt, selection=selection),
+            self._meter.begin(Nothing()),
+            Exact(),
+            end_tokens=ends,
+            limit=limit,
         )
         started = time.perf_counter()
         (output,) = run_together([(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
