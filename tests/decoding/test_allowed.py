@@ -16,13 +16,12 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
 from redraft.decoding.methods.sampling import Rejection
-from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
+from redraft.decoding.methods.ssbd import Biased, PreviousOutput
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (
     NOTHING_BARRED,
     ROOT,
-    Asking,
     Barred,
     Context,
     Draft,
@@ -30,7 +29,7 @@ from redraft.decoding.types import (
     Provenance,
     top_k,
 )
-from tests.fakes import RandomModel
+from tests.fakes import Everything, RandomModel
 
 SIZE = 40
 #: As if 1 were "S", 2 "inc", 3 "inn", 4 "inatra", 5 and 9 some ends, 6 " Tom", 7 "x" and 8 a full stop.
@@ -46,8 +45,7 @@ class Planted(Nothing):
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
+    def propose(self, context: Context) -> Draft:
         return self.draft
 
 

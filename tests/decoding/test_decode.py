@@ -11,11 +11,11 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods.bild import Rollback
-from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
+from redraft.decoding.methods.ssbd import Biased, PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import Asking, Context, Draft, Output, Prompt, Provenance, Rule, Verdict
-from tests.fakes import END, RandomModel, greedy
+from redraft.decoding.types import Context, Draft, Drafter, Output, Prompt, Provenance, Rule, Verdict
+from tests.fakes import END, Everything, RandomModel, greedy
 
 prompts = st.lists(st.integers(1, 11), min_size=1, max_size=12).map(tuple)
 tokens = st.lists(st.integers(0, 11), max_size=30).map(tuple)
@@ -23,14 +23,13 @@ seeds = st.integers(0, 10_000)
 limits = st.integers(1, 24)
 
 
-class Fixed:
+class Fixed(Drafter):
     """Drafts the given tokens at every call."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
+    def propose(self, context: Context) -> Draft:
         return self.draft
 
     def observe(self, draft: Draft, rows: object, verdict: Verdict) -> None:
@@ -49,7 +48,7 @@ def test_drafter_is_told_what_is_known_and_what_became_of_its_draft() -> None:
     became: list[tuple[Draft, Verdict]] = []
 
     class Asked(Fixed):
-        def propose(self, context: Context) -> Asking[Draft]:
+        def propose(self, context: Context) -> Draft:
             told.append(context)
             return super().propose(context)
 
@@ -134,8 +133,7 @@ def test_first_of_two_ends_ends_output() -> None:
 
 def test_accepted_end_counts_and_draft_tokens_behind_it_do_not() -> None:
     class Planned(Fixed):
-        def propose(self, context: Context) -> Asking[Draft]:
-            yield from ()
+        def propose(self, context: Context) -> Draft:
             return Draft.chain((6, END, 7) if context.output else (5,), Provenance.GENERATED)
 
     model = RandomModel(3, end_bias=-100)

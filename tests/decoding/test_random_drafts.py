@@ -10,20 +10,19 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Prompt, Provenance, Verdict
+from redraft.decoding.types import ROOT, Context, Draft, Drafter, Output, Prompt, Provenance, Verdict
 from tests.fakes import RandomModel, greedy
 
 LIMIT = 12
 
 
-class Tree:
+class Tree(Drafter):
     """Drafts a random tree before every pass, some of whose paths are what greedy decoding says."""
 
     def __init__(self, expected: list[int], seed: int) -> None:
         self._expected, self._random = expected, random.Random(seed)
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
+    def propose(self, context: Context) -> Draft:
         right = self._expected[len(context.output) : len(context.output) + 3]
         tokens: list[int] = []
         parents: list[int] = []

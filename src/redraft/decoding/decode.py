@@ -69,7 +69,7 @@ def decode(
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
         context = Context(prompt, output, previous, limit - len(output) - 1, shown, line_end)
-        draft, asked = yield from counted(drafter.propose(context))
+        draft, asked = yield from counted(drafter.drafting(context))
         draft = draft.truncated(context.room)
         draft_passes += asked
         drafted += draft.depth

@@ -18,7 +18,6 @@ from dataclasses import replace
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import (
     DRAFT_MODEL,
-    EMPTY_DRAFT,
     ROOT,
     Asking,
     Context,
@@ -34,11 +33,6 @@ from redraft.decoding.types import (
 
 class Nothing(Drafter):
     """Proposes nothing.  With exact acceptance this is greedy re-translation (RT in the papers)."""
-
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the empty draft."""
-        yield from ()
-        return EMPTY_DRAFT
 
 
 class Tree:
@@ -113,7 +107,7 @@ class SmallModel(Drafter):
         self._sampler, self._window, self._ends, self._fallback = sampler, window, ends, fallback
         self._settling, self._margin = settling, margin
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
         prefix = context.prompt.ids + context.output
         tokens: list[int] = []

@@ -349,8 +349,14 @@ def counted(asking: Asking[T], spare: Spare | None = None) -> Asking[tuple[T, in
 class Drafter(Protocol):
     """Proposes drafts for one decoding. Every update gets a new one, so it may keep state."""
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the next draft, empty for plain autoregression.  May request scores from a draft model."""
+    def propose(self, context: Context) -> Draft:
+        """Return the next draft; by default an empty one, for plain autoregression."""
+        return EMPTY_DRAFT
+
+    def drafting(self, context: Context) -> Asking[Draft]:
+        """Return the next draft; may request scores from a draft model, but by default only calls `propose`."""
+        yield from ()
+        return self.propose(context)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Called after every target pass with its result; does nothing by default.

@@ -16,12 +16,13 @@ from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run, run_together  # noqa: E402
-from redraft.decoding.methods.ssbd import Everything, PreviousOutput  # noqa: E402
+from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Prompt, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, Watched, chain, logs, path_to, tree  # noqa: E402
+from tests.fakes import Everything  # noqa: E402
 
 Ids = tuple[int, ...]
 IDS: Ids = tiny.prompts(1, 520, seed=7)[0]

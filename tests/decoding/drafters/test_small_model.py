@@ -16,7 +16,6 @@ from redraft.decoding.drive import run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.bild import Rollback
-from redraft.decoding.methods.ssbd import Everything
 from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -33,7 +32,7 @@ from redraft.decoding.types import (
     Rule,
     Score,
 )
-from tests.fakes import END, RandomModel, greedy
+from tests.fakes import END, Everything, RandomModel, greedy
 
 GREEDY = Sampler()
 seeds = st.integers(0, 10_000)

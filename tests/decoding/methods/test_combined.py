@@ -13,11 +13,11 @@ from redraft.decoding.drive import run
 from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.combined import InTurn
 from redraft.decoding.methods.lookup import Lookup
-from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
+from redraft.decoding.methods.ssbd import Biased, PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import Asking, Context, Draft, Drafter, Prompt, Provenance, Rule, Score
-from tests.fakes import END, RandomModel
+from redraft.decoding.types import Context, Draft, Drafter, Prompt, Provenance, Rule, Score
+from tests.fakes import END, Everything, RandomModel
 
 tokens = st.lists(st.integers(1, 4), max_size=20).map(tuple)
 
@@ -28,14 +28,13 @@ class Planted(Drafter):
     def __init__(self, tokens: tuple[int, ...]) -> None:
         self.tokens = tokens
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
+    def propose(self, context: Context) -> Draft:
         return Draft.chain(self.tokens, Provenance.MODEL)
 
 
 def proposed(method: InTurn, previous: tuple[int, ...]) -> Draft:
     try:
-        next(method.propose(Context(Prompt((1, 2)), (), previous, 9, shown=1)))
+        next(method.drafting(Context(Prompt((1, 2)), (), previous, 9, shown=1)))
     except StopIteration as stop:
         return cast("Draft", stop.value)
     raise AssertionError

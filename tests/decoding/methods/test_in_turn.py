@@ -44,7 +44,7 @@ class Every(Drafter):
         self.calls = 0
         self.told: list[tuple[Draft, Verdict]] = []
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         self.calls += 1
         yield Score(context.prompt.ids, model=DRAFT_MODEL)
         if self.calls % self.period:

@@ -91,9 +91,9 @@ class Traced(Drafter):
     drafter: Drafter
     trace: Trace
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the drafter's draft, and record what needs no pass."""
-        draft = yield from self.drafter.propose(context)
+        draft = yield from self.drafter.drafting(context)
         if draft.settled:
             self.trace.drafted += draft.depth
             self._add([*zip(draft.tokens, draft.provenance, strict=True)])

@@ -58,7 +58,6 @@ from redraft.decoding.rules import Exact
 from redraft.decoding.types import (
     EMPTY_DRAFT,
     ROOT,
-    Asking,
     Context,
     Draft,
     Drafter,
@@ -140,9 +139,8 @@ class Aligned(Drafter):
         self._rows_awaited = 0
         self._rows = rows or PromptRows()
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the tree; for the first pass, also request the missing rows of the prompt."""
-        yield from ()
         self._pool.read(context)
         if context.room < 1:
             return EMPTY_DRAFT

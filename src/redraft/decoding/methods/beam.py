@@ -23,7 +23,6 @@ from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.search import MOST
 from redraft.decoding.types import (
     ROOT,
-    Asking,
     Context,
     Draft,
     Drafter,
@@ -80,9 +79,8 @@ class Beam(Drafter, Rule):
         #: The hypothesis that has been accepted.
         self._won: _Hypothesis | None = None
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the tree of all hypotheses."""
-        yield from ()
         self._context = context
         if self._towards and not self._biases:
             self._biases = self._towards.biases(Draft.previous(context.previous, context.shown)) or ()

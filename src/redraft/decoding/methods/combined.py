@@ -33,12 +33,12 @@ class InTurn(Drafter, Rule):
     def __init__(self, *parts: tuple[Drafter, Rule]) -> None:
         self._parts, self._rule = parts, parts[0][1]
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the draft, with the largest number of prompt rows that a drafter up to its own has asked for."""
         prompt_rows = 1
         for drafter, rule in self._parts:
             self._rule = rule
-            draft = yield from drafter.propose(context)
+            draft = yield from drafter.drafting(context)
             prompt_rows = max(prompt_rows, draft.prompt_rows)
             if draft:
                 break

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Provenance, Rows, Rule, Verdict, common_prefix
+from redraft.decoding.types import ROOT, Context, Draft, Drafter, Provenance, Rows, Rule, Verdict, common_prefix
 
 #: Initial guesses of a position (INITT in Algorithm 1; the paper uses only "pad").
 STARTS = ("pad", "source", "previous")
@@ -51,9 +51,8 @@ class Jacobi(Drafter):
         self._slides = slides
         self._guess: list[int] = []
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the guess for the positions after the output, up to the block's length."""
-        yield from ()
         done = len(context.output)
         length = self._block or estimated_length(context)
         within = 0 if self._slides and self._block else done % length

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
+from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.
 Step: TypeAlias = tuple[int, str]
@@ -86,9 +86,8 @@ class Lookup(Drafter):
     def __init__(self, key_length: int, ngram: int, end_tokens: frozenset[int] = frozenset()) -> None:
         self._pool, self._ngram = Pool(key_length, end_tokens), ngram
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the n-gram, or the empty draft if no key is found."""
-        yield from ()
         self._pool.read(context)
         places = self._pool.find()
         if not places:

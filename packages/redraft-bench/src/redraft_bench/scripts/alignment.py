@@ -41,9 +41,9 @@ class Aligning(Drafter):
     prompt: tuple[int, ...] = ()
     best: list[int] = field(default_factory=list)
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the drafter's draft; for the first pass, also request the rows of the prompt."""
-        draft = yield from self.drafter.propose(context)
+        draft = yield from self.drafter.drafting(context)
         if context.output:
             return draft
         self.prompt = context.prompt.ids
