@@ -66,7 +66,6 @@ class AsyncTranslator:
         #: Events of an update that other languages have not answered yet.
         self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._entered = False
         #: Why the engine has stopped; empty while it works.
         self._stopped = ""
 
@@ -93,9 +92,8 @@ class AsyncTranslator:
         Raises:
             RedraftError: as for `Translator.open`, or this translator was used before.
         """
-        if self._entered:
+        if self._translator is not None or self._stream.ended:
             raise InputError("an AsyncTranslator can be used once: open another one for the next stream")
-        self._entered = True
         try:
             await _on_thread(self._open)
             self._start()

@@ -32,9 +32,9 @@ class Planted(Drafter):
         return Draft.chain(self.tokens, Provenance.MODEL)
 
 
-def proposed(method: InTurn, previous: tuple[int, ...]) -> Draft:
+def proposed(method: InTurn, previous: tuple[int, ...], output: tuple[int, ...] = ()) -> Draft:
     try:
-        next(method.drafting(Context(Prompt((1, 2)), (), previous, 9, shown=1)))
+        next(method.drafting(Context(Prompt((1, 2)), output, previous, 9, shown=1)))
     except StopIteration as stop:
         return cast("Draft", stop.value)
     raise AssertionError
@@ -86,4 +86,4 @@ def test_biases_are_those_of_the_drafters_rule() -> None:
     previous = Draft.previous((4, 5, 6), 1)
     assert method.biases(previous) == (0.3, 0.1, 0.1), "before a pass, those towards the previous output"
     assert method.biases(proposed(method, (4, 5, 6))) == (0.3, 0.1, 0.1)
-    assert method.biases(proposed(method, (4, 5, 6))) is None
+    assert method.biases(proposed(method, (4, 5, 6), (4, 7))) is None

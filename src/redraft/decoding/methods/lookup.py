@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TypeAlias
 
 from redraft.decoding.method import Method, Option, Setup
@@ -49,11 +50,8 @@ class Pool:
 
     def find(self) -> Sequence[int]:
         """Return the positions after earlier occurrences of the longest key that ends the text, in order."""
-        text, place = self.text, 0
-        places = []
-        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last occurrence is the end of the text itself
-            place = text.index(text[-1], place) + 1
-            places.append(place)
+        text = self.text  # its end is no earlier occurrence of itself
+        places = [place for place, token in enumerate(text[:-1], 1) if token == text[-1]]
         for length in range(2, self._key_length + 1):
             longer = [place for place in places if place >= length and text[place - length] == text[-length]]
             if not longer:
@@ -66,12 +64,9 @@ class Pool:
 
         Drafting an end token would be useless: if the target wants it, the same pass yields it anyway.
         """
-        steps: list[Step] = []
-        for at in range(place, min(place + length, len(self.text))):
-            if self.text[at] in self._end_tokens:
-                break
-            steps.append((self.text[at], Provenance.PROMPT if at < self.given else Provenance.GENERATED))
-        return steps
+        tokens = takewhile(lambda token: token not in self._end_tokens, self.text[place : place + length])
+        origins = Provenance.GENERATED, Provenance.PROMPT
+        return [(token, origins[at < self.given]) for at, token in enumerate(tokens, place)]
 
 
 class Lookup(Drafter):

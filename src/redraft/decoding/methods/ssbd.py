@@ -40,7 +40,6 @@ from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.rules import Exact, argmax_child, walk
 from redraft.decoding.sampling import Sampler, sampler, sampling
 from redraft.decoding.types import (
-    EMPTY_DRAFT,
     OF_PREVIOUS,
     Context,
     Draft,
@@ -77,13 +76,12 @@ class PreviousOutput(Drafter):
     """
 
     def __init__(self, *, settled: bool = False) -> None:
-        self._proposed, self._settled = False, settled
+        self._settled = settled
 
     def propose(self, context: Context) -> Draft:
-        """Return the previous output; after the first call, the empty draft."""
-        if self._proposed:
-            return EMPTY_DRAFT
-        self._proposed = True
+        """Return the previous output; after the first pass, the empty draft."""
+        if context.output:
+            return Draft()
         return replace(Draft.previous(context.previous, context.shown), settled=self._settled)
 
 
