@@ -117,7 +117,9 @@ class Setup:
         entry of a dictionary, stays.  Change in place only what is true of the model whatever becomes of the update,
         such as the rows behind some ids: that costs the same however much there is.
         """
-        found: T = self.memory.setdefault(kind, kind())
+        if kind not in self.memory:
+            self.memory[kind] = kind()
+        found: T = self.memory[kind]
         return found
 
     def __getitem__(self, name: str) -> Any:
