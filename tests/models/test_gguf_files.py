@@ -12,7 +12,6 @@ from redraft.backends.load import default_contexts, open_model
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import ModelError
-from redraft.models import disk
 from redraft.signature import file_hash, model_label, text_hash
 from tests.gguf_models import split, write_llama
 
@@ -98,26 +97,3 @@ def test_reason_is_that_of_llama_cpp(whole: Path, tmp_path: Path, version: int, 
     path.write_bytes(data[:4] + version.to_bytes(4, "little") + data[8:])
     with pytest.raises(ModelError, match=f"other.gguf' cannot be loaded: {reason}$"):
         open_model(str(path))
-
-
-def test_overwritten_file_is_reported_once(
-    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(disk, "_LOOK_S", 0)
-    path, other = tmp_path / "used.gguf", tmp_path / "other.gguf"
-    for each in (path, other):
-        each.write_bytes(whole.read_bytes())
-    backend = LlamaCpp(path, OPTIONS)
-    slot = backend.open_slot()
-    other.replace(path)
-    backend.score([(slot, Score((20,)))])
-    assert not caplog.records  # the old file is still there for whoever has it open
-    backend.close()
-    backend = LlamaCpp(path, OPTIONS)
-    slot = backend.open_slot()
-    path.write_bytes(whole.read_bytes())
-    for token in (21, 22):
-        backend.score([(slot, Score((20, token)))])
-    assert [each.getMessage() for each in caplog.records if "used.gguf was overwritten" in each.getMessage()]
-    assert len(caplog.records) == 1
-    backend.close()

@@ -17,7 +17,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
-from redraft.models.disk import MappedFiles, check_gguf, size_of
+from redraft.models.disk import check_gguf, size_of
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
@@ -96,7 +96,6 @@ class LlamaModel:
 
     Attributes:
         size: bytes of all its files.
-        files: those files.
         costs: what its passes cost, in all contexts.
         anchored: whether its slots go back to copies of their sequences.
 
@@ -107,7 +106,7 @@ class LlamaModel:
 
     def __init__(self, path: Path, options: LlamaOptions, *, anchored: bool | None = None) -> None:
         check_gguf(path)
-        self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
+        self.path, self.size = path, size_of(path)
         self.handle = self._load(options)
         self.metadata = dict(self._read_metadata())
         try:

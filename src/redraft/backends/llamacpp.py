@@ -196,7 +196,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if any(score.is_aside for _, score in requests):
             return [self._searched(requests)]
         self._check(requests)
-        self.model.files.look()
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
         ordered = sorted(requests, key=lambda request: request[0])

@@ -8,10 +8,8 @@ Studio ("Import models" in its documentation) has files like those on the hub in
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,10 +20,6 @@ from typing import Any
 from redraft.errors import ModelError, nearest
 from redraft.folders import home
 
-log = logging.getLogger(__name__)
-
-#: Seconds between two looks at the files of a model that is in use.
-_LOOK_S = 10.0
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 #: Beginnings of files that are often found in the place of weights, in small letters, and what they are.
 _OTHERS = {
@@ -81,41 +75,6 @@ def check_gguf(path: Path) -> None:
             raise ModelError(f"{name} cannot be read: {error.strerror}") from error
         if not beginning.startswith(b"GGUF"):
             raise ModelError(f"{name} {other_than_weights(beginning) or 'is not a GGUF file'}")
-
-
-class MappedFiles:
-    """The files of a model that llama.cpp maps into memory, where it sees what another program writes into them.
-
-    A file that another one has replaced under its name is no problem: the map keeps the old one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._stamps = {part: _stamp(part) for part in parts(path)}
-        self._looked = time.monotonic()
-
-    def look(self) -> None:
-        """Log files that have been written into, every few seconds, each once."""
-        if time.monotonic() - self._looked < _LOOK_S:
-            return
-        self._looked = time.monotonic()
-        for part, (known, written) in list(self._stamps.items()):
-            now, when = _stamp(part)
-            if now == known and when != written:
-                del self._stamps[part]
-                log.warning(
-                    "model file %s was overwritten while it is in use, so translations may be wrong: restart, and next "
-                    "time put a new file in the place of the old one with mv",
-                    part,
-                )
-
-
-def _stamp(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return which file a path names, and when it was written with what size; zeros if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0), (0, 0)
-    return (found.st_dev, found.st_ino), (found.st_mtime_ns, found.st_size)
 
 
 #: Prefix of names -> program.
