@@ -18,7 +18,6 @@ from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
@@ -27,6 +26,7 @@ from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
+from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
