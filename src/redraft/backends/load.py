@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -27,7 +25,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, is_remote
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Method, Value
-from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Prompt, Score
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ModelError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.disk import is_on_disk, models_on_disk, path_on_disk, size_of
@@ -101,9 +99,8 @@ def check_same_vocabulary(target: Backend, small: Backend) -> None:
 #: Prefix of the names of transformers models, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
-#: Maximum number of concurrent requests with which a server is tried, and so of engines waiting for it, unless the
-#: operator sets more.
-MOST_CONNECTIONS = 32
+#: Most engines that wait for a server at the same time, unless the operator sets another number.
+CONNECTIONS = 32
 _REMOTE = "models on servers"
 #: Further branches of one slot's draft tree.
 BRANCHES_OF_A_TREE = 15
@@ -153,21 +150,16 @@ def open_model(name: str, options: LlamaOptions = LLAMA) -> LlamaCpp:
 
 
 def default_contexts(name: str, engine: Mapping[str, Value] = NOTHING) -> int:
-    """Return the fastest number of contexts for many slots: one per core for small models on the CPU, otherwise one.
+    """Return the best number of contexts for many slots: one per core for small models on the CPU, otherwise one.
 
-    With a large model, each context would read all weights from memory.  A server batches concurrent requests itself:
-    it is measured how many it batches well, which takes seconds.
+    With a large model, each context would read all weights from memory.  A server batches concurrent requests itself.
 
     Raises:
-        ModelError: the model does not exist, or the server does not answer.
-        MissingExtra: the extra for servers is not installed.
+        ModelError: the model does not exist.
     """
     if is_remote(name):
-        (tried,) = _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=MOST_CONNECTIONS), 1)
-        with closing(tried):
-            return batched(tried)
-    path = resolve(name)
-    small = size_of(path) <= SMALL_MODEL
+        return CONNECTIONS
+    small = size_of(resolve(name)) <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(int(engine.get("gpu_layers", -1))) else 1
 
 
@@ -308,58 +300,3 @@ def open_models(
     drafting = open_backend(small, fitting(small, engine), slots=slots)
     stack.callback(drafting.close)
     return target, drafting
-
-
-#: Number of ids of a prompt, and of tokens behind the first one of a request.
-PROMPT, STREAMED = 100, 16
-#: Minimum speed-up in tokens per second for which the number of concurrent requests is doubled.
-GAIN = 1.2
-
-
-def batched(backend: RemoteBackend) -> int:
-    """Return how many concurrent requests a server batches well, from 1 to the number of free slots.
-
-    The number is doubled while that notably increases tokens per second.
-
-    Raises:
-        CapabilityError: all slots are in use.
-        ModelError: the server does not answer.
-    """
-    _rate(backend, 1)  # warm-up
-    count, rate = 1, _best_rate(backend, 1)
-    while 2 * count <= backend.options.slots:
-        more = _best_rate(backend, 2 * count)
-        if more < GAIN * rate:
-            break
-        count, rate = 2 * count, more
-    return count
-
-
-def _best_rate(backend: RemoteBackend, count: int) -> float:
-    """Return the better one of two rates, since other clients can only lower them."""
-    return max(_rate(backend, count) for _ in range(2))
-
-
-def _rate(backend: RemoteBackend, count: int) -> float:
-    """Return tokens per second of ``count`` concurrent requests, including their prompts."""
-    slots = [backend.open_slot() for _ in range(count)]
-    started = time.perf_counter()
-    try:
-        with ThreadPoolExecutor(count) as threads:
-            tokens = sum(threads.map(lambda slot: _streamed(backend, slot), slots))
-        return tokens / (time.perf_counter() - started)
-    finally:
-        for slot in slots:
-            backend.close_slot(slot)
-
-
-def _streamed(backend: RemoteBackend, slot: int) -> int:
-    """Decode on a slot, with a prompt of its own; return the number of tokens, fewer if the output ends early."""
-    length, different = min(PROMPT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
-    prompt = prefix = tuple(1 + (slot + position) % different for position in range(length))
-    while len(prefix) - len(prompt) <= STREAMED:
-        (rows,) = backend.score([(slot, Score(prefix))])
-        prefix += (rows.argmax(ROOT),)
-        if prefix[-1] in backend.end_tokens:
-            break
-    return len(prefix) - len(prompt)
