@@ -12,7 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.disk import PROGRAMS, is_on_disk, models_on_disk
+from redraft.models.disk import PROGRAMS, UNFIT, is_on_disk, models_on_disk
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -111,7 +111,7 @@ def _rows() -> list[dict[str, str | int]]:
         found.append((name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name))
     for model in models_on_disk():
         state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
-        found.append((model.name, model.size / 1e6, 0, "", state, model.problem, str(model.path or "")))
+        found.append((model.name, model.size / 1e6, 0, "", state, "" if model.path else UNFIT, str(model.path or "")))
     for name, each in (CATALOGUE | SPEECH).items():
         state = "downloaded" if is_downloaded(name) else MISSING
         found.append((name, each.size * 1000, each.languages, each.licence, state, each.note, each.repository))
@@ -130,8 +130,8 @@ def _rows() -> list[dict[str, str | int]]:
 def get(name: str, revision: str | None) -> None:
     """Download a listed model from the Hugging Face hub, and check the SHA-256 of its files.
 
-    Redraft knows the commit and the SHA-256 of most models. Of others, it keeps those of the first download. The same
-    command checks files that are there. --revision main gets the newest files, which need not be the known ones.
+    Redraft knows the commit and the SHA-256 of most models. Of others, it gets the newest files. The same command
+    checks files that are there. --revision main gets the newest files, which need not be the known ones.
     """
     path, commit = fetch(name, revision)
     click.echo(f"{name}: {path} (commit {commit})")

@@ -80,15 +80,15 @@ def check_gguf(path: Path) -> None:
 #: Prefix of names -> program.
 PROGRAMS = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 
+#: What is said of a model without a file that can be opened.
+UNFIT = "is not a complete GGUF file without adapter"
+
 #: Folder of Ollama's service on Linux.
 _SERVICE = Path("/usr/share/ollama/.ollama/models")
-#: Folders of manifests: that of newer versions first.
-_MANIFESTS = ("manifests-v2", "manifests")
 #: Host and namespace of Ollama's own models, which names leave out, as in ``ollama list``.
 _OWN = re.compile(r"^(registry\.ollama\.ai/|ollama\.com/)?(library/)?")
-#: Media types of layers.
+#: Media types of the layers of which a model consists.
 _WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
-_DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,11 @@ class ModelOnDisk:
 
     Attributes:
         name: as given to ``--model``, such as ``ollama:qwen3:4b`` or ``lmstudio:publisher/model``.
-        path: its file, or the first of its parts; None if there is no GGUF file.
-        problem: why it cannot be opened; empty if nothing is known against it.
+        path: its file, or the first of its parts; None if it is not a complete GGUF file alone.
     """
 
     name: str
     path: Path | None
-    problem: str = ""
 
     @property
     def size(self) -> int:
@@ -137,8 +135,8 @@ def path_on_disk(name: str) -> Path:
         folders = " or ".join(map(str, _ollama_folders() if kind == "ollama" else _lm_studio_folders()))
         near = nearest(f"{kind}:{wanted}", [model.name for model in every])
         raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s in {folders}{near}: see `redraft models`")
-    if model.path is None or model.problem:
-        raise ModelError(f"model {name!r} {model.problem}")
+    if model.path is None:
+        raise ModelError(f"model {name!r} {UNFIT}: pull it again, or another one")
     return model.path
 
 
@@ -151,47 +149,26 @@ def _ollama_folders() -> list[Path]:
 
 def _of_ollama() -> Iterator[ModelOnDisk]:
     for folder in _ollama_folders():
-        for manifests in _MANIFESTS:
-            for path in _found(folder / manifests, "*/*/*/*"):
-                name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
-                with suppress(OSError, ValueError):
-                    yield _read_manifest(f"ollama:{name}", folder, json.loads(path.read_bytes()))
+        # Newer versions have the first of these folders.
+        for path in (*_found(folder / "manifests-v2", "*/*/*/*"), *_found(folder / "manifests", "*/*/*/*")):
+            name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
+            with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # no manifest
+                yield ModelOnDisk(f"ollama:{name}", _weights(folder, json.loads(path.read_bytes())))
 
 
-def _read_manifest(name: str, folder: Path, manifest: Any) -> ModelOnDisk:
-    """Return the model of a manifest; raises `ValueError` for files that are none."""
-    layers = next(filter(_weights, _layers(folder, manifest)), [])
-    weights = _weights(layers)
-    if not weights:
-        return ModelOnDisk(name, None, "is not in GGUF format, which is needed")
-    blobs = [_blob(folder, layer) for layer in weights]
-    if len(blobs) > 1 or any(layer.get("mediaType") == _ADAPTER for layer in layers):
-        return ModelOnDisk(name, blobs[0], "has an adapter or several files, which llama.cpp reads only once merged")
-    missing = "" if blobs[0].exists() else f"is incomplete: run `ollama pull {name.removeprefix('ollama:')}`"
-    return ModelOnDisk(name, blobs[0], missing)
+def _weights(folder: Path, manifest: Any) -> Path | None:
+    """Return the file of a manifest, or of one of those that it lists for a kind of engine; None if there is none."""
+    if manifest.keys().isdisjoint({"layers", "manifests"}):
+        manifest = json.loads(_blob(folder, manifest).read_bytes())
+    if "manifests" in manifest:
+        return next(filter(None, (_weights(folder, each) for each in manifest["manifests"])), None)
+    layers = [layer for layer in manifest["layers"] if layer["mediaType"] in (_WEIGHTS, _ADAPTER)]
+    alone = len(layers) == 1 and layers[0]["mediaType"] == _WEIGHTS and _blob(folder, layers[0]).exists()
+    return _blob(folder, layers[0]) if alone else None
 
 
-def _layers(folder: Path, manifest: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield the layers of a manifest, or of each that it lists for a kind of engine, itself or by its SHA-256."""
-    if not isinstance(manifest, dict):
-        raise ValueError("not a manifest")
-    if layers := manifest.get("layers"):
-        yield [layer for layer in layers if isinstance(layer, dict)]
-    elif "digest" in manifest:
-        yield from _layers(folder, json.loads(_blob(folder, manifest).read_bytes()))
-    for child in manifest.get("manifests") or ():
-        yield from _layers(folder, child)
-
-
-def _weights(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [layer for layer in layers if layer.get("mediaType") == _WEIGHTS]
-
-
-def _blob(folder: Path, layer: dict[str, Any]) -> Path:
-    digest = _DIGEST.fullmatch(str(layer.get("digest")))
-    if digest is None:
-        raise ValueError("not a digest")
-    return folder / "blobs" / f"sha256-{digest[1]}"
+def _blob(folder: Path, described: Any) -> Path:
+    return folder / "blobs" / Path(described["digest"].replace(":", "-")).name
 
 
 def _lm_studio_folders() -> list[Path]:
