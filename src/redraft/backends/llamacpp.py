@@ -9,25 +9,30 @@ Single and batched passes are bit-identical only if the cells of a sequence are 
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
 and after a tree only what is in order stays in the cache; accepted tokens beyond that are computed again.
 
-The search for a better final text has a context of its own (`redraft.backends.llama_slot`).
+The hypotheses of a search for a better final text share cells.  A context whose sequences share cells is slower with
+many slots, and the order of its cells, on which the last bits of a row depend, changes with each search.  So a search
+has a context of its own, and takes nothing from the slots but a copy of what the cache holds of its prompt: what they
+compute stays the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
 
-from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows_in
+from redraft.backends.llama_context import Feed, LlamaContext, rows_in
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
-from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSearch, LlamaSlot
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Capability
+from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -37,6 +42,10 @@ _FINE = 1e-5
 _MEASURED = 16
 #: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
+#: Cells for all hypotheses of a search, behind what they share.
+_CELLS_OF_A_SEARCH = 512
+#: Most ids of a pass of a search; a prompt that cannot be copied is read in pieces.
+_BATCH_OF_A_SEARCH = 64
 #: Most ids that the sparse attention of Qwen4 reads.  Which ones it leaves out depends on their place in the cache.
 _CHOSEN = "qwen4exp.attention.indexer.top_k"
 
@@ -80,13 +89,14 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self.capabilities |= {Capability.TREES}
         if not self._anchored and not options.exact:
             self.capabilities |= {Capability.HYPOTHESES}
-        #: Opened by the first search.
-        self._search: LlamaSearch | None = None
+        #: What a search holds, opened by the first one, and the slot that is searched for.
+        self._search: LlamaSlot | None = None
+        self._searched: LlamaSlot | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
-        apart = options.exact and (self._branches > 0 or needs_pairs(self.model))
+        apart = options.exact and self._branches > 0
         self._contexts: list[LlamaContext] = []
         self._places: list[LlamaSlot | AnchoredSlot] = []  # an empty slot for each number
         for _ in range(options.slots if apart else 1):
@@ -117,7 +127,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def _open_context(self, slots: int) -> None:
         options = self.options
-        per_sequence = -(-(options.context_length + options.exact) // 256) * 256
+        per_sequence = -(-options.context_length // 256) * 256
         further = ANCHORS * slots if self._anchored else self._branches
         try:
             context = LlamaContext(
@@ -151,8 +161,8 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
         closed = self._slots.pop(slot)
-        if self._search:
-            self._search.forget(closed)
+        if self._search and closed is self._searched:
+            self._search.forget()
         closed.forget()
 
     def slot_bytes(self, context_length: int) -> int:
@@ -194,7 +204,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
         if any(score.is_aside for _, score in requests):
-            return [self._searched(requests)]
+            return [self._aside(requests)]
         self._check(requests)
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
@@ -208,16 +218,39 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             raise
         return [answers[slot] for slot, _score in requests]
 
-    def _searched(self, requests: Sequence[tuple[int, Score]]) -> Rows:
-        """Return the rows of a search, whose pass is its own."""
+    def _aside(self, requests: Sequence[tuple[int, Score]]) -> Rows:
+        """Return the rows of a search, whose pass is its own.
+
+        Raises:
+            ContextOverflow: the hypotheses do not fit into the cache.
+        """
         (slot, score), *others = requests
         state = self._slots[slot]
         if others or isinstance(state, AnchoredSlot) or Capability.HYPOTHESES not in self.capabilities:
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.options, self.context_length, self._threads)
-        return self._search.rows(state, score, self._decode)
+            context = LlamaContext(
+                self.model,
+                replace(self.options, batch=_BATCH_OF_A_SEARCH),
+                cells=self.context_length + _CELLS_OF_A_SEARCH,
+                sequences=MOST + 1,  # and the best hypothesis that is finished
+                shared=True,
+                threads=self._threads,
+            )
+            self._search = LlamaSlot(context, 0, list(range(1, MOST + 1)))
+        search = self._search
+        try:
+            if state is not self._searched or not score.draft:
+                search.forget()
+                if state.ids and state.context.copy(state.sequence, search.context, search.sequence):
+                    search.ids = state.ids
+                self._searched = state
+            logits = self._decode(search.context, search.prepare(score))
+            return NumpyRows(logits, score.prompt_rows - 1, search.places)
+        except BaseException:  # what was prepared has not been computed
+            search.forget()
+            raise
 
     def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
         """Return the logits of a pass, and learn what it costs."""
@@ -234,7 +267,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])
-        feeds = [self._slots[slot].prepare(score, exact=self.options.exact) for slot, score in requests]
+        feeds = [self._slots[slot].prepare(score) for slot, score in requests]
         ends = [0, *accumulate(map(rows_in, feeds))]
         logits = self._decode(context, [*chain(*feeds)])
         return {

@@ -25,8 +25,6 @@ NOTHING: Mapping[str, Value] = MappingProxyType({})
 MOST_SEQUENCES = 256
 #: Maximum size in bytes of a small model, which runs on one thread.
 SMALL_MODEL = 64 << 20
-#: Minimum of the limit for exact passes: a longer request over floats is split into passes of at least two ids.
-LEAST_EXACT_BATCH = 3
 #: Types of llama.cpp's cache.
 _CACHES = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
@@ -203,9 +201,9 @@ class LlamaOptions(BackendOptions):
         cache_type_v: type of the values; a quantised one needs ``flash_attn``.
         kv_offload: whether the cache is on the GPU.
         load_mode: how the file is read, such as ``mmap``; ``auto`` leaves it to llama.cpp.
-        batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
-        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
-            with trees in several slots, which take turns.
+        batch: maximum ids per call of the engine; longer requests are split.
+        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights,
+            which run one id at a time, and with trees in several slots, which take turns.
     """
 
     MOST_SLOTS: ClassVar[int] = MOST_SEQUENCES
@@ -228,7 +226,6 @@ class LlamaOptions(BackendOptions):
         BackendOptions.__post_init__(self)
         whole("branches", self.branches, 0, MOST_SEQUENCES - 1)
         if self.exact:
-            whole("batch", self.batch, LEAST_EXACT_BATCH, 1 << 16)
             for name in self.changed("flash_attn", "cache_type_k", "cache_type_v"):
                 raise OptionError(f"{name} cannot be set, since exact passes need their own: leave it out", "engine")
         if self.slots + self.branches > MOST_SEQUENCES:
