@@ -102,7 +102,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         for _ in range(options.slots if apart else 1):
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
-        self._slots: dict[int, LlamaSlot | AnchoredSlot] = {}
+        self._slots, self._new_slot = {}, self._places.__getitem__
         self.costs = self.model.costs
         # Then processor time is the cost of a pass on one thread; it stops while other processes run.
         self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
@@ -154,9 +154,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             return lambda: options.threads or cores
         # The operations of a small model are too short to be divided.
         return free if self.model.size > SMALL_MODEL else lambda: 1
-
-    def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
-        return self._places[slot]
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

@@ -44,9 +44,12 @@ def size_of(path: Path) -> int:
     return sum(part.stat().st_size for part in parts(path) if part.is_file())
 
 
-def other_than_weights(beginning: bytes) -> str:
-    """Return what a file with this beginning is, if it is often found in the place of weights; otherwise empty."""
-    start = beginning.lstrip().lower()
+def other_than_weights(path: Path) -> str:
+    """Return what a file is if it is often found in the place of weights; empty for others, and what is no file."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        start = file.read(64).lstrip().lower()
     return next((what for mark, what in _OTHERS.items() if (start.startswith(mark) if mark else not start)), "")
 
 
@@ -65,7 +68,7 @@ def check_gguf(path: Path) -> None:
         name = f"model file {str(part)!r}"
         try:
             with part.open("rb") as file:
-                beginning = file.read(64)
+                is_gguf = file.read(4) == b"GGUF"
         except FileNotFoundError as error:
             ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
             raise ModelError(f"{name} does not exist; {ending}") from error
@@ -73,8 +76,8 @@ def check_gguf(path: Path) -> None:
             raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
         except OSError as error:
             raise ModelError(f"{name} cannot be read: {error.strerror}") from error
-        if not beginning.startswith(b"GGUF"):
-            raise ModelError(f"{name} {other_than_weights(beginning) or 'is not a GGUF file'}")
+        if not is_gguf:
+            raise ModelError(f"{name} {other_than_weights(part) or 'is not a GGUF file'}")
 
 
 #: Prefix of names -> program.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import torch
@@ -33,19 +33,15 @@ def shortened(model: Any, layers: int, name: str) -> Any:
     Raises:
         CapabilityError: ``layers`` is not below the number of layers.
     """
-    stack = _stack(model)
-    field, every = _layers(stack)
-    if not 1 <= layers < len(every):
+    every = len(decoder_layers(model))
+    if not 1 <= layers < every:
         raise CapabilityError(
-            f"an early exit of model {name!r} must be after 1 to {len(every) - 1} of its {len(every)} layers, "
-            f"not after {layers}"
+            f"an early exit of model {name!r} must be after 1 to {every - 1} of its {every} layers, not after {layers}"
         )
-    path = next(place for place, module in model.named_modules() if module is stack)
-    short = inner = _shallow(model)
-    for step in filter(None, path.split(".")):
-        outer, inner = inner, _shallow(inner._modules[step])
-        outer._modules[step] = inner
-    inner._modules[field] = nn.ModuleList(every[:layers])
+    short = deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
+    stack = _stack(short)
+    field, kept = _layers(stack)
+    setattr(stack, field, nn.ModuleList(kept[:layers]))
     return short
 
 
@@ -58,12 +54,6 @@ def _layers(stack: nn.Module) -> tuple[str, Sequence[nn.Module]]:
     """Return name and content of a decoder's longest list of modules."""
     found = [(name, list(part)) for name, part in stack.named_children() if isinstance(part, nn.ModuleList)]
     return max(found, key=lambda each: len(each[1]), default=("", []))
-
-
-def _shallow(module: Any) -> Any:
-    twin = copy(module)
-    twin._modules = dict(module._modules)
-    return twin
 
 
 class TorchRows(MatrixRows):
@@ -114,7 +104,9 @@ S = TypeVar("S")
 class HfBackend(Slotted[S]):
     """A loaded model with its slots; `S` is the state of a slot."""
 
-    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, layers: int) -> None:
+    def __init__(
+        self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, layers: int, new_slot: Callable[[], S]
+    ) -> None:
         self._cache = SlotCache(layers, options.slots)
         self.options, self.name, self.tokenizer = options, name, tokenizer
         self.model: Any = model
@@ -129,7 +121,7 @@ class HfBackend(Slotted[S]):
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
         self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
-        self._slots, self.costs = {}, LearnedCosts()
+        self._slots, self.costs, self._new_slot = {}, LearnedCosts(), lambda _slot: new_slot()
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

@@ -118,7 +118,7 @@ class HfDecoder(HfBackend[_Slot]):
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         layers = decoder_layers(model)
         self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
-        super().__init__(model, tokenizer, name, options, self.layers)
+        super().__init__(model, tokenizer, name, options, self.layers, _Slot)
         exits = frozenset({Capability.EARLY_EXIT} if len(layers) > 1 else ())
         self.capabilities = exits | {Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES}
         self._masks = Masks(model.config, self.dtype)
@@ -126,9 +126,6 @@ class HfDecoder(HfBackend[_Slot]):
         self.static = StaticPasses(self._pass) if options.static else None
         if self.static:  # graphs know the addresses of the cache, so it must not grow
             self._cache = SlotCache(self.layers, options.slots, cells_of(self.context_length) + 1)
-
-    def _new_slot(self, slot: int) -> _Slot:
-        return _Slot()
 
     def early_exit(self, layers: int) -> HfDecoder:
         """Return a model of the first ``layers`` layers with the same weights and head, and a separate cache.

@@ -205,16 +205,13 @@ class HfEncoderDecoder(HfBackend[_Slot]):
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
         layers = len(decoder_layers(model))
-        super().__init__(model, tokenizer, name, options, layers)
+        super().__init__(model, tokenizer, name, options, layers, _Slot)
         self.capabilities = frozenset({Capability.EARLY_EXIT} if layers > 1 else ())
         prompts = SourcePrompts(model, tokenizer, name)
         self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0
         #: The backends with this encoder: the model, and its early exits.
         self._sharing: list[HfEncoderDecoder] = [self]
-
-    def _new_slot(self, slot: int) -> _Slot:
-        return _Slot()
 
     def early_exit(self, layers: int) -> HfEncoderDecoder:
         """Return a model of the decoder's first ``layers`` layers with the same weights, encoder and head.

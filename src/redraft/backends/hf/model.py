@@ -36,18 +36,18 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     short = Path(name).name or name
     source = source_of(name)
     config = loaded(AutoConfig, name, source)
-    if config.model_type == "qwen3" and "gguf_file" in source:
+    if config.model_type == "qwen3" and "gguf_file" in source[1]:
         config.head_dim = _head_size(Path(name)) or config.head_dim
     check_model(config, short)
     tokenizer = loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = _with_weights(kind, name, source, config, getattr(torch, options.dtype))
-    if "gguf_file" in source:
+    if "gguf_file" in source[1]:
         _forget_format(model)
     return backend_of(model.to(device), tokenizer, short, options)
 
 
-def _with_weights(kind: Any, name: str, source: dict[str, Any], config: Any, dtype: torch.dtype) -> Any:
+def _with_weights(kind: Any, name: str, source: tuple[str, dict[str, Any]], config: Any, dtype: torch.dtype) -> Any:
     """Load a model with all its weights, where transformers would draw those that its files lack at random."""
     known = logging.get_verbosity()
     logging.set_verbosity_error()  # a table of all such weights
