@@ -184,7 +184,7 @@ def _models() -> str:
 
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
     there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
-    if others := [model.name for model in models_on_disk() if model.path]:
+    if others := [name for name, path in models_on_disk().items() if path]:
         there += f"; from Ollama and LM Studio: {', '.join(others)}"
     return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
 

@@ -12,7 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.disk import PROGRAMS, UNFIT, is_on_disk, models_on_disk
+from redraft.models.disk import PROGRAMS, UNFIT, is_on_disk, models_on_disk, size_of
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -109,9 +109,9 @@ def _rows() -> list[dict[str, str | int]]:
         size = path.stat().st_size if path.exists() else 0
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
         found.append((name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name))
-    for model in models_on_disk():
-        state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
-        found.append((model.name, model.size / 1e6, 0, "", state, "" if model.path else UNFIT, str(model.path or "")))
+    for name, file in models_on_disk().items():
+        state = f"from {PROGRAMS[name.partition(':')[0]]}"
+        found.append((name, (size_of(file) if file else 0) / 1e6, 0, "", state, "" if file else UNFIT, str(file or "")))
     for name, each in (CATALOGUE | SPEECH).items():
         state = "downloaded" if is_downloaded(name) else MISSING
         found.append((name, each.size * 1000, each.languages, each.licence, state, each.note, each.repository))

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from redraft.errors import ModelError, nearest
 from redraft.folders import home
 
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
-#: Beginnings of files that are often found in the place of weights, in small letters, and what they are.
-_OTHERS = {
-    b"": "is empty",
-    b"version https://git-lfs": "is a pointer of Git LFS to a file that is missing: run `git lfs pull` in its folder",
-    b"<": "is a web page, such as that of an expired link: download the model again",
-    b"{": "is JSON, such as the error message of a server: download the model again",
-}
 
 
 def parts(path: Path) -> list[Path]:
@@ -42,15 +34,6 @@ def parts(path: Path) -> list[Path]:
 def size_of(path: Path) -> int:
     """Return the size of a model in bytes, in all its files that exist."""
     return sum(part.stat().st_size for part in parts(path) if part.is_file())
-
-
-def other_than_weights(path: Path) -> str:
-    """Return what a file is if it is often found in the place of weights; empty for others, and what is no file."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        start = file.read(64).lstrip().lower()
-    return next((what for mark, what in _OTHERS.items() if (start.startswith(mark) if mark else not start)), "")
 
 
 def check_gguf(path: Path) -> None:
@@ -68,7 +51,7 @@ def check_gguf(path: Path) -> None:
         name = f"model file {str(part)!r}"
         try:
             with part.open("rb") as file:
-                is_gguf = file.read(4) == b"GGUF"
+                beginning = file.read(40)
         except FileNotFoundError as error:
             ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
             raise ModelError(f"{name} does not exist; {ending}") from error
@@ -76,8 +59,8 @@ def check_gguf(path: Path) -> None:
             raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
         except OSError as error:
             raise ModelError(f"{name} cannot be read: {error.strerror}") from error
-        if not is_gguf:
-            raise ModelError(f"{name} {other_than_weights(part) or 'is not a GGUF file'}")
+        if not beginning.startswith(b"GGUF"):
+            raise ModelError(f"{name} is not a GGUF file, since it begins with {beginning!r}: download it again")
 
 
 #: Prefix of names -> program.
@@ -94,28 +77,17 @@ _OWN = re.compile(r"^(registry\.ollama\.ai/|ollama\.com/)?(library/)?")
 _WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOnDisk:
-    """A model of another program.
+def models_on_disk() -> dict[str, Path | None]:
+    """Return the models of Ollama and LM Studio in order of their names.
 
-    Attributes:
-        name: as given to ``--model``, such as ``ollama:qwen3:4b`` or ``lmstudio:publisher/model``.
-        path: its file, or the first of its parts; None if it is not a complete GGUF file alone.
+    Returns:
+        Name as given to ``--model``, such as ``ollama:qwen3:4b`` or ``lmstudio:publisher/model`` -> its file, or the
+        first of its parts; None if it is not a complete GGUF file alone.
     """
-
-    name: str
-    path: Path | None
-
-    @property
-    def size(self) -> int:
-        """Bytes of all its files."""
-        return size_of(self.path) if self.path else 0
-
-
-def models_on_disk() -> list[ModelOnDisk]:
-    """Return the models of Ollama and LM Studio in order of their names."""
-    every = [*_of_ollama(), *_of_lm_studio()]
-    return sorted({model.name.lower(): model for model in reversed(every)}.values(), key=lambda model: model.name)
+    found: dict[str, Path | None] = {}
+    for name, path in (*_of_ollama(), *_of_lm_studio()):
+        found.setdefault(name, path)
+    return dict(sorted(found.items()))
 
 
 def is_on_disk(name: str) -> bool:
@@ -124,39 +96,30 @@ def is_on_disk(name: str) -> bool:
 
 
 def path_on_disk(name: str) -> Path:
-    """Return the file of a model of Ollama or LM Studio, by the name that `models_on_disk` gives or Ollama takes.
+    """Return the file of a model by a name of `models_on_disk`; that of Ollama may lack ``:latest``.
 
     Raises:
         ModelError: there is no such model, or it cannot be opened.
     """
     kind, _, wanted = name.partition(":")
-    if kind == "ollama":
-        wanted = _OWN.sub("", wanted if ":" in wanted.rpartition("/")[2] else f"{wanted}:latest")
-    every = [model for model in models_on_disk() if model.name.startswith(kind)]
-    model = next((model for model in every if model.name.lower() == f"{kind}:{wanted}".lower()), None)
-    if model is None:
-        folders = " or ".join(map(str, _ollama_folders() if kind == "ollama" else _lm_studio_folders()))
-        near = nearest(f"{kind}:{wanted}", [model.name for model in every])
-        raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s in {folders}{near}: see `redraft models`")
-    if model.path is None:
+    full = f"{name}:latest" if kind == "ollama" and ":" not in wanted else name
+    every = models_on_disk()
+    if full not in every:
+        raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s{nearest(full, every)}: see `redraft models`")
+    if (path := every[full]) is None:
         raise ModelError(f"model {name!r} {UNFIT}: pull it again, or another one")
-    return model.path
+    return path
 
 
-def _ollama_folders() -> list[Path]:
-    if chosen := os.environ.get("OLLAMA_MODELS"):
-        return [Path(chosen)]
-    own = home()
-    return ([own / ".ollama" / "models"] if own else []) + [_SERVICE]
-
-
-def _of_ollama() -> Iterator[ModelOnDisk]:
-    for folder in _ollama_folders():
+def _of_ollama() -> Iterator[tuple[str, Path | None]]:
+    own = [user / ".ollama" / "models"] if (user := home()) else []
+    chosen = os.environ.get("OLLAMA_MODELS")
+    for folder in [Path(chosen)] if chosen else [*own, _SERVICE]:
         # Newer versions have the first of these folders.
         for path in (*_found(folder / "manifests-v2", "*/*/*/*"), *_found(folder / "manifests", "*/*/*/*")):
             name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
             with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # no manifest
-                yield ModelOnDisk(f"ollama:{name}", _weights(folder, json.loads(path.read_bytes())))
+                yield f"ollama:{name}", _weights(folder, json.loads(path.read_bytes()))
 
 
 def _weights(folder: Path, manifest: Any) -> Path | None:
@@ -174,18 +137,14 @@ def _blob(folder: Path, described: Any) -> Path:
     return folder / "blobs" / Path(described["digest"].replace(":", "-")).name
 
 
-def _lm_studio_folders() -> list[Path]:
-    return [own / ".lmstudio" / "models"] if (own := home()) else []
-
-
-def _of_lm_studio() -> Iterator[ModelOnDisk]:
-    every = [path for folder in _lm_studio_folders() for path in _found(folder, "*/*/*.gguf")]
+def _of_lm_studio() -> Iterator[tuple[str, Path | None]]:
+    every = _found(user / ".lmstudio" / "models", "*/*/*.gguf") if (user := home()) else []
     # A projector is the part of a model that sees.
     models = [path for path in every if path == parts(path)[0] and not path.name.startswith("mmproj")]
     beside = Counter(path.parent for path in models)
     for path in models:
         name = f"lmstudio:{'/'.join(path.parts[-3:-1])}"
-        yield ModelOnDisk(name if beside[path.parent] == 1 else f"{name}/{path.stem}", path)
+        yield name if beside[path.parent] == 1 else f"{name}/{path.stem}", path
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

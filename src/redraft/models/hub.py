@@ -11,11 +11,10 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from redraft.errors import ModelError, OptionError, first_sentence, from_extra
+from redraft.errors import ModelError, first_sentence, from_extra
 from redraft.folders import cache_folder
 from redraft.proxies import proxy_for
 
@@ -45,7 +44,7 @@ class ListedModel:
     language: str = ""
 
 
-_LISTED = tomllib.loads((files(__package__) / "catalogue.toml").read_text("utf-8"))
+_LISTED = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text("utf-8"))
 #: Translation models by name, and streaming recognisers for sherpa-onnx.
 CATALOGUE, SPEECH = (
     {str(name): ListedModel(**facts) for name, facts in _LISTED[kind].items()} for kind in ("text", "speech")
@@ -148,20 +147,17 @@ def fetch(name: str, revision: str | None = None) -> tuple[Path, str]:
     the hub does, for the newest commit.
 
     Args:
-        name: name in the catalogue.
+        name: a name in the catalogue.
         revision: branch, tag or commit to use instead, for which the hub's hashes count.
 
     Returns:
         Its file, or the folder of a recogniser, and its commit, which pins all files if it is given as the revision.
 
     Raises:
-        OptionError: the name is not in the catalogue.
         MissingExtra: huggingface_hub is not installed.
         ModelError: there is no network, or the download failed, or a file has another hash, and was removed.
     """
-    model = CATALOGUE.get(name) or SPEECH.get(name)
-    if model is None:
-        raise OptionError(f"model {name!r} is not in the catalogue: {', '.join((*CATALOGUE, *SPEECH))}")
+    model = (CATALOGUE | SPEECH)[name]
     paths = _paths(name, model)
     there = model.commit and all(path.exists() for path in paths.values())
     if there and revision in (None, model.commit) and _hashes(paths) == model.files:
