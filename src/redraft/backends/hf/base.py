@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -18,13 +18,9 @@ from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.numpy_rows import MatrixRows
 from redraft.backends.options import HfOptions
 from redraft.backends.slots import Slotted
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import Score
 from redraft.errors import CapabilityError, ModelError
-
-
-def decoder_layers(model: Any) -> Sequence[nn.Module]:
-    """Return the layers of a decoder; empty if they are not in one list."""
-    return _layers(_stack(model))[1]
 
 
 def shortened(model: Any, layers: int, name: str) -> Any:
@@ -33,7 +29,7 @@ def shortened(model: Any, layers: int, name: str) -> Any:
     Raises:
         CapabilityError: ``layers`` is not below the number of layers.
     """
-    every = len(decoder_layers(model))
+    every = len(_layers(_stack(model))[1])
     if not 1 <= layers < every:
         raise CapabilityError(
             f"an early exit of model {name!r} must be after 1 to {every - 1} of its {every} layers, not after {layers}"
@@ -104,10 +100,11 @@ S = TypeVar("S")
 class HfBackend(Slotted[S]):
     """A loaded model with its slots; `S` is the state of a slot."""
 
-    def __init__(
-        self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, layers: int, new_slot: Callable[[], S]
-    ) -> None:
-        self._cache = SlotCache(layers, options.slots)
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+        exits = len(_layers(_stack(model))[1])
+        self.layers = exits or model.config.get_text_config().num_hidden_layers
+        self.capabilities = frozenset({Capability.EARLY_EXIT} if exits > 1 else ())
+        self._cache = SlotCache(self.layers, options.slots)
         self.options, self.name, self.tokenizer = options, name, tokenizer
         self.model: Any = model
         self._cache_argument = cache_argument(type(model)) or "past_key_values"
@@ -121,7 +118,16 @@ class HfBackend(Slotted[S]):
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
         self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
-        self._slots, self.costs, self._new_slot = {}, LearnedCosts(), lambda _slot: new_slot()
+        self._slots, self.costs = {}, LearnedCosts()
+
+    def early_exit(self, layers: int) -> Self:
+        """Return a model of the decoder's first ``layers`` layers with the same weights and head, and a separate cache.
+
+        Raises:
+            CapabilityError: ``layers`` is not below the decoder's number of layers.
+        """
+        short = shortened(self.model, layers, self.name)
+        return type(self)(short, self.tokenizer, self.name, self.options)
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

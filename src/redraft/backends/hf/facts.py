@@ -24,7 +24,7 @@ from transformers.utils import logging
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.chat import ChatTemplate
 from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
-from redraft.models.disk import check_gguf, other_than_weights, parts
+from redraft.models.disk import check_gguf, parts
 from redraft.models.hub import hub_host
 
 #: Ending of files whose weights transformers turns into floats.
@@ -67,34 +67,32 @@ def loaded(kind: Any, name: str, source: tuple[str, dict[str, Any]], **options: 
         ModelError: the model does not exist or is broken, or is not cached and there is no network.
     """
     place, where = source
-    local = "local_files_only" not in where
     try:
-        with quiet(local=local):
+        with quiet(local="local_files_only" not in where):
             return kind.from_pretrained(place, **where, **options)
     except Exception as error:  # of many libraries, whose exceptions have no class in common
         if where.get("local_files_only") and _HUB_NAME.fullmatch(place):
             raise ModelError(
                 f"model {name!r} has not been downloaded, and there is no network: use a folder"
             ) from error
-        files = sorted(Path(place).glob("*.safetensors")) if local else []
-        reason = next((f"{file.name} {what}" for file in files if (what := other_than_weights(file))), "")
-        reason = reason or first_sentence(error)
-        raise ModelError(f"model {name!r} cannot be loaded with transformers: {reason}") from error
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 
 
 @contextmanager
 def quiet(*, local: bool) -> Iterator[None]:
-    """Hide progress bars for reading from a folder or writing; downloads keep theirs."""
-    silenced = local and logging.is_progress_bar_enabled()
-    if silenced:
+    """Hide transformers' warnings, and progress bars for reading from a folder or writing; downloads keep theirs."""
+    shown, known = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    if local:
         logging.disable_progress_bar()
+    logging.set_verbosity_error()  # a table of weights that a model lacks, which is refused in one sentence
     try:
         with warnings.catch_warnings():
             # Marian's tokenizer works without it, but does not normalise punctuation.
             warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
             yield
     finally:
-        if silenced:
+        logging.set_verbosity(known)
+        if shown:
             logging.enable_progress_bar()
 
 
