@@ -30,9 +30,11 @@ from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
+    FAMILIES,
     UNFIT,
     VOCABULARY,
     WINDOW,
+    write_family,
     write_llama,
     write_sliding_window,
 )
@@ -331,6 +333,12 @@ def test_exact_passes_on_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(CapabilityError, match="exact passes need the processor.* set gpu_layers to 0$"):
         LlamaCpp(q8, LlamaOptions(exact=True))
     LlamaCpp(q8, LlamaOptions(exact=True, gpu_layers=0)).close()
+
+
+def test_heads_that_do_not_fit_an_exact_cache_are_refused(tmp_path: Path) -> None:
+    quantise(write_family(tmp_path / "drawn.gguf", FAMILIES["heads of 80"]), tmp_path / "model.gguf", "Q8_0")
+    with pytest.raises(ModelError, match="q8_0 with block size 32 does not divide n_embd_head_k=80: leave out exact"):
+        LlamaCpp(tmp_path / "model.gguf", LlamaOptions(context_length=256, gpu_layers=0, exact=True))
 
 
 def test_many_trees_leak_no_sequences(load: Load, q8: Path) -> None:

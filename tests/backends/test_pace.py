@@ -17,7 +17,7 @@ def test_slow_model() -> None:
     assert 1 / update_seconds(SLOW) == pytest.approx(1.31, abs=0.05)
     assert pace(SLOW, 3) == (
         "this model translates about 1.3 updates a second here, enough for live speech in 1 language, but "
-        "not in three: try fewer languages, a smaller model, a GPU or more cores"
+        "not in 3: try fewer languages, a smaller model, a GPU or more cores"
     )
     assert "enough for live speech in 1 language; for more, use a smaller model" in pace(SLOW)
     assert pace(SLOW, 1).endswith("enough for live speech in 1 language")

@@ -5,8 +5,8 @@ ways:
 
 * **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of ids
   (with the kernels that `redraft.backends.llama_model` selects);
-* **float weights**, or float matrices among quantised ones (mixtures of experts), or heads that do not fit a quantised
-  cache: passes over single ids, which are as slow as decoding without drafts.
+* **float weights**, or float matrices among quantised ones (mixtures of experts): passes over single ids, which are as
+  slow as decoding without drafts.
 
 Attention sums over the cells of the cache in order and skips those that an id does not see.  So rows are exact only if
 the cells of a sequence are in the order of its positions: see `redraft.backends.llamacpp`.
@@ -15,14 +15,13 @@ the cells of a sequence are in the order of its positions: see `redraft.backends
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from redraft.backends.engine import lib
-from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
+from redraft.backends.llama_model import LlamaModel, complaints
 from redraft.backends.numpy_rows import Matrix
 from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
@@ -90,8 +89,6 @@ def _array(pointer: Any, size: int) -> Any:
 
 #: Values of `LlamaOptions.flash_attn` in llama.cpp.
 _FLASH = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}
-#: The size of a head must be a multiple of this for a quantised cache.
-_BLOCK = 32
 
 
 class LlamaContext:
@@ -118,7 +115,9 @@ class LlamaContext:
         self, model: LlamaModel, options: LlamaOptions, *, cells: int, sequences: int, shared: bool, threads: Threads
     ) -> None:
         self.threads, self.running = threads, threads()
-        self.model, single = model, options.exact and _needs_single(model)
+        # A mixture of experts selects these with a small float matrix.
+        experts = any(key.endswith(".expert_count") and value != "0" for key, value in model.metadata.items())
+        self.model, single = model, options.exact and (model.in_floats or experts)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
         limit = 1 if single else options.batch
@@ -138,10 +137,10 @@ class LlamaContext:
             params.type_k = params.type_v = lib.GGML_TYPE_F16 if single else lib.GGML_TYPE_Q8_0
             params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
             params.offload_kqv = params.op_offload = False
-        forget_complaints()
+        complaints()  # earlier ones
         self._handle: Any = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
-            reason = "; ".join(complaints()) or "not enough memory"
+            reason = ("; ".join(complaints()) or "not enough memory") + ": leave out exact" * options.exact
             raise ModelError(
                 f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
             )
@@ -200,7 +199,7 @@ class LlamaContext:
         if threads != self.running:
             lib.llama_set_n_threads(self._handle, threads, threads)
             self.running = threads
-        forget_complaints()
+        complaints()  # earlier ones
         status = lib.llama_decode(self._handle, self._batch.filled(feed))
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
@@ -210,22 +209,3 @@ class LlamaContext:
         if not shape[0]:
             return np.empty(shape, np.float32)
         return np.ctypeslib.as_array(lib.llama_get_logits(self._handle), shape)
-
-
-def _needs_single(model: LlamaModel) -> bool:
-    """Whether exact passes of a model are over single ids, because it has float matrices or needs a float cache.
-
-    A mixture of experts selects these with a small float matrix.
-    """
-    experts = any(key.endswith(".expert_count") and value != "0" for key, value in model.metadata.items())
-    return model.in_floats or experts or any(size % _BLOCK for size in _head_sizes(model.metadata))
-
-
-def _head_sizes(facts: Mapping[str, str]) -> Iterator[int]:
-    """Yield the sizes of a model's heads in its metadata."""
-    about = facts.get("general.architecture", "")
-    stated = [value for key, value in facts.items() if re.search(r"\.attention\.(key|value)_length", key)]
-    yield from (int(value) for value in stated if value.isdecimal())
-    hidden, heads = facts.get(f"{about}.embedding_length", ""), facts.get(f"{about}.attention.head_count", "")
-    if not stated and hidden.isdecimal() and heads.isdecimal() and int(heads):
-        yield int(hidden) // int(heads)

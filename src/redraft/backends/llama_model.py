@@ -41,14 +41,11 @@ def _keep_message(level: int, text: bytes, _data: Any) -> None:
 lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
 
 
-def forget_complaints() -> None:
-    """Clear the collected messages."""
-    _messages.clear()
-
-
 def complaints() -> list[str]:
-    """Return llama.cpp's error messages since `forget_complaints`, the reason first and what followed from it after."""
-    return list(_messages)
+    """Return llama.cpp's error messages since the last call, the reason first and what followed from it after."""
+    found = _messages[:]
+    _messages.clear()
+    return found
 
 
 def has_gpus() -> bool:
@@ -139,16 +136,13 @@ class LlamaModel:
         params.split_mode = getattr(lib, f"LLAMA_SPLIT_MODE_{options.split_mode.upper()}")
         params.load_mode = getattr(lib, f"LLAMA_LOAD_MODE_{options.load_mode.upper()}")
         most = int(lib.llama_max_devices())
-        shares = (ctypes.c_float * most)()
-        if options.tensor_split:
-            given = [float(each) for each in options.tensor_split.split(",")]
-            if len(given) > most:
-                raise OptionError(f"tensor_split must be at most {most} numbers, not {len(given)}", "engine")
-            shares[: len(given)] = [ctypes.c_float(each) for each in given]
-            params.tensor_split = shares
+        shares = [float(each) for each in options.tensor_split.split(",") if each]
+        if len(shares) > most:
+            raise OptionError(f"tensor_split must be at most {most} numbers, not {len(shares)}", "engine")
+        params.tensor_split = (ctypes.c_float * most)(*shares)  # zeros are what fits
         if options.exact or have_amx():
             params.use_extra_bufts = False
-        forget_complaints()
+        complaints()  # earlier ones
         handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)
         if not handle:
             reason = next(iter(complaints()), "broken file")

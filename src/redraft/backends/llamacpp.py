@@ -80,8 +80,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         self._owns_model = model is None
         self.model = model or LlamaModel(path, options)
         self._anchored = self.model.anchored
-        if self._anchored:
-            self._check_anchored()
         #: Recurrent layers cannot read branches.
         self._branches = 0 if self._anchored else options.branches
         self.capabilities = frozenset({Capability.PROMPT_ROWS, Capability.BATCHES})
@@ -89,18 +87,24 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self.capabilities |= {Capability.TREES}
         if not self._anchored and not options.exact:
             self.capabilities |= {Capability.HYPOTHESES}
-        #: What a search holds, opened by the first one, and the slot that is searched for.
-        self._search: LlamaSlot | None = None
-        self._searched: LlamaSlot | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
-        apart = options.exact and self._branches > 0
         self._contexts: list[LlamaContext] = []
         self._places: list[LlamaSlot | AnchoredSlot] = []  # an empty slot for each number
-        for _ in range(options.slots if apart else 1):
-            self._open_context(1 if apart else options.slots)
+        #: What a search holds, opened by the first one, and the slot that is searched for.
+        self._search: LlamaSlot | None = None
+        self._searched: LlamaSlot | None = None
+        try:
+            if self._anchored:
+                self._check_anchored()
+            apart = options.exact and self._branches > 0
+            for _ in range(options.slots if apart else 1):
+                self._open_context(1 if apart else options.slots)
+        except ModelError:
+            self.close()
+            raise
         self.context_length = min(options.context_length, self._contexts[0].length)
         self._slots, self._new_slot = {}, self._places.__getitem__
         self.costs = self.model.costs
@@ -108,39 +112,30 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
 
     def _check_anchored(self) -> None:
-        name, most = self.model.path.name, MOST_SEQUENCES // (1 + ANCHORS)
-        chosen = int(self.model.metadata.get(_CHOSEN, self.options.context_length))
-        if self.options.exact:
-            problem = "whose batched and single passes differ: leave out exact"
-        elif self.options.slots > most:
-            problem = f"and at most {most} slots, not {self.options.slots}"
-        elif self.options.context_length > chosen:
-            problem = (
-                f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
-                f"set context_length to {chosen} or less"
-            )
-        else:
-            return
-        if self._owns_model:
-            self.model.close()
-        raise CapabilityError(f"model {name!r} has recurrent layers, {problem}")
+        options, most = self.options, MOST_SEQUENCES // (1 + ANCHORS)
+        chosen = int(self.model.metadata.get(_CHOSEN, options.context_length))
+        problems = {
+            "whose batched and single passes differ: leave out exact": options.exact,
+            f"and at most {most} slots, not {options.slots}": options.slots > most,
+            f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
+            f"set context_length to {chosen} or less": options.context_length > chosen,
+        }
+        for problem, there in problems.items():
+            if there:
+                raise CapabilityError(f"model {self.model.path.name!r} has recurrent layers, {problem}")
 
     def _open_context(self, slots: int) -> None:
         options = self.options
         per_sequence = -(-options.context_length // 256) * 256
         further = ANCHORS * slots if self._anchored else self._branches
-        try:
-            context = LlamaContext(
-                self.model,
-                options,
-                cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
-                sequences=slots + further,
-                shared=further > 0,
-                threads=self._threads,
-            )
-        except ModelError:
-            self.close()
-            raise
+        context = LlamaContext(
+            self.model,
+            options,
+            cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
+            sequences=slots + further,
+            shared=further > 0,
+            threads=self._threads,
+        )
         self._contexts.append(context)
         spare = list(range(slots, slots + further))
         if self._anchored:
@@ -165,7 +160,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def slot_bytes(self, context_length: int) -> int:
         """Return the memory of a slot with so many ids: cells, and states with those of its anchors.
 
-        Runs two short passes in a free slot.
+        Runs a short pass in a free slot.
 
         Raises:
             CapabilityError: all slots are in use.
@@ -173,14 +168,12 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         slot = self.open_slot()
         try:
             context, sequence = self._slots[slot].context, self._slots[slot].sequence
-            found = []
-            for length in (1, 1 + _MEASURED):
-                self.score([(slot, Score((self.pad_token,) * length))])
-                found.append(context.stored(sequence))
-            states = context.stored(sequence, states=True) * (1 + ANCHORS) if self._anchored else 0
+            self.score([(slot, Score((self.pad_token,) * _MEASURED))])
+            states = context.stored(sequence, states=True) if self._anchored else 0
+            cells = context.stored(sequence) - states
         finally:
             self.close_slot(slot)
-        return (found[1] - found[0]) * context_length // _MEASURED + states
+        return cells * context_length // _MEASURED + states * (1 + ANCHORS)
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""

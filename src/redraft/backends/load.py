@@ -34,7 +34,6 @@ from redraft.models.hub import CATALOGUE, cached_path
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-    from redraft.backends.remote.backend import RemoteBackend
     from redraft.captions.languages import Language
 
 
@@ -101,7 +100,6 @@ HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
 #: Most engines that wait for a server at the same time, unless the operator sets another number.
 CONNECTIONS = 32
-_REMOTE = "models on servers"
 #: Further branches of one slot's draft tree.
 BRANCHES_OF_A_TREE = 15
 
@@ -123,7 +121,7 @@ def resolve(name: str) -> Path:
         return fetched
     path = _path(name)
     if not name or not (os.path.exists(path) or path.suffix.lower() == ".gguf"):  # noqa: PTH110  # false for bad names
-        near = nearest(name, (*SHIPPED, *CATALOGUE, *(model.name for model in models_on_disk())))
+        near = nearest(name, (*SHIPPED, *CATALOGUE, *models_on_disk()))
         raise ModelError(f"model {name!r} is neither a name nor a file{near}: use {_MODELS_OF_LLAMA_CPP}")
     return path
 
@@ -200,12 +198,17 @@ def open_copies(
         MissingExtra: the backend needs an extra that is not installed.
         OptionError: an option of the engine is unknown, has an invalid value, or is not for this backend.
     """
-    if on_transformers(name):
-        return [open_transformers(name, options_of(HfOptions, engine, "transformers models", slots=slots))]
-    if is_remote(name):
-        return _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=slots), count)
-    options = options_of(LlamaOptions, engine, "GGUF models", slots=slots, branches=branches)
-    return open_contexts(name, options, count)
+    kind = _kind_of(name)
+    if kind is LlamaOptions:
+        return open_contexts(name, options_of(kind, engine, "GGUF models", slots=slots, branches=branches), count)
+    if kind is HfOptions:
+        return [open_transformers(name, options_of(kind, engine, "transformers models", slots=slots))]
+    options, address = options_of(RemoteOptions, engine, "models on servers", slots=slots), Address.parse(name)
+    # Tokenizers need no PyTorch, without which transformers advises to install it.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    with from_extra("remote", f"model {name!r} needs"):
+        from redraft.backends.remote.open import open_remote
+    return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
 
 
 def open_backend(name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int = 1, branches: int = 0) -> Backend:
@@ -215,18 +218,12 @@ def open_backend(name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int
 
 def fitting(name: str, engine: Mapping[str, Value]) -> dict[str, Value]:
     """Return those options of the engine that the backend of a model has."""
-    known = taken_by(HfOptions if on_transformers(name) else RemoteOptions if is_remote(name) else LlamaOptions)
+    known = taken_by(_kind_of(name))
     return {each: value for each, value in engine.items() if each in known}
 
 
-def _on_server(name: str, options: RemoteOptions, count: int) -> list[RemoteBackend]:
-    """Connect to a model on a server ``count`` times."""
-    address = Address.parse(name)
-    # Tokenizers need no PyTorch, without which transformers advises to install it.
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    with from_extra("remote", f"model {name!r} needs"):
-        from redraft.backends.remote.open import open_remote
-    return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
+def _kind_of(name: str) -> type[LlamaOptions | HfOptions | RemoteOptions]:
+    return HfOptions if on_transformers(name) else RemoteOptions if is_remote(name) else LlamaOptions
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:

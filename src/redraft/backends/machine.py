@@ -64,13 +64,10 @@ def _first_entry(cpuinfo: Path) -> dict[str, str]:
 
 @cache
 def library_hash() -> str:
-    """Return 12 hex digits that identify the build of llama.cpp; empty if none is installed."""
-    spec, chosen = find_spec("llama_cpp"), library_folder()
-    packages = (spec and spec.submodule_search_locations) or []
-    folders = [chosen] if chosen else [Path(each) / "lib" for each in packages]
-    libraries = [path for folder in folders for path in sorted(folder.glob("*")) if path.is_file()]
-    libraries = [path for path in libraries if path.suffix in {".so", ".dll", ".dylib"}]
-    digest = hashlib.sha256()
-    for path in libraries:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12] if libraries else ""
+    """Return 12 hex digits that identify the installed build of llama.cpp."""
+    spec, digest = find_spec("llama_cpp"), hashlib.sha256()
+    folder = library_folder() or Path((spec and spec.origin) or "").parent / "lib"
+    for path in sorted(folder.glob("*")):
+        if path.suffix in {".so", ".dll", ".dylib"}:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -134,8 +134,8 @@ def _lines(output: bytes) -> list[str]:
 def _ending(status: int, err: Sequence[str]) -> str:
     """Describe how a process failed: the signal, the status on Windows, or the last line of an exception."""
     if status < 0:
-        names = {int(each): each.name for each in signal.Signals}
-        return names.get(-status, f"signal {-status}")
+        with suppress(ValueError):  # a real-time signal
+            return signal.Signals(-status).name
     if status > _LARGEST_STATUS:
         return f"status {status:#x}"
     return err[-1] if err else f"status {status}"
