@@ -174,9 +174,8 @@ def test_server_that_hangs_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with serving(mute) as url:
         recogniser = servers.ServerRecogniser(f"sherpa:{url}")
-        recogniser.hurry()
-        (failure,) = recogniser.finish()
-        recogniser.close()
+        recogniser.hurried.set()
+        (failure,) = recogniser(iter(()))
     assert failure == Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")
 
 
@@ -263,7 +262,7 @@ def test_end_while_server_is_away() -> None:
 
     with serving(talk, gone) as url:
         recogniser = ServerRecogniser(f"vosk:{url}", Backoff(0.01, 60, 3600), news.append)
-        threading.Timer(1.5, recogniser.hurry).start()
+        threading.Timer(1.5, recogniser.hurried.set).start()
         began = time.monotonic()
         items = list(transcribe(counted(2.0), recogniser))
     assert time.monotonic() - began < 5

@@ -167,8 +167,7 @@ def listen(
         ending.live = live
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        made = process.isolated(recogniser, spoken, pause, punctuation, news)
-        ending.when_asked(getattr(made, "hurry", bool))
+        made = process.isolated(recogniser, spoken, pause, punctuation, news, ending.when_asked)
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 

@@ -58,59 +58,35 @@ class Endpointer:
 
     def __init__(self, is_speech: Callable[[Samples], bool], pause: float = PAUSE) -> None:
         self._is_speech, self._pause = is_speech, pause
-        self._rest = np.zeros(0, np.float32)
-        self._frames = 0
-        self._before: deque[tuple[Samples, bool]] = deque(maxlen=_BEFORE)
-        self._start: float | None = None
-        self._silent = 0
 
-    def hear(self, samples: Samples) -> Iterator[Stretch]:
-        """Yield what a block of audio adds to utterances."""
-        audio = np.concatenate((self._rest, samples))
-        count = len(audio) // FRAME
-        self._rest = audio[count * FRAME :]
-        new: list[Samples] = []
-        begins = False
-        for frame in audio[: count * FRAME].clip(-1, 1).reshape(count, FRAME):
-            self._frames += 1
-            speech = bool(self._is_speech(frame))
-            if self._start is None:
-                if not self._wakes(frame, speech):
+    def __call__(self, blocks: Iterator[Samples]) -> Iterator[Stretch | float]:
+        """Yield what each block adds to utterances, and how many seconds were heard."""
+        rest, frames, silent = np.zeros(0, np.float32), 0, 0
+        before: deque[tuple[Samples, bool]] = deque(maxlen=_BEFORE)
+        start: float | None = None
+        for block in blocks:
+            audio = np.concatenate((rest, block))
+            count = len(audio) // FRAME
+            rest, new, begins = audio[count * FRAME :], list[Samples](), False
+            for frame in audio[: count * FRAME].clip(-1, 1).reshape(count, FRAME):
+                frames += 1
+                now, speech = frames * _FRAME_SECONDS, bool(self._is_speech(frame))
+                if start is None:
+                    before.append((frame, speech))
+                    # A single loud frame does not count.
+                    if speech and sum(loud for _, loud in list(before)[-_WINDOW:]) >= _SPEECH:
+                        new, begins = [kept for kept, _ in before], True
+                        start, silent = max(0.0, now - len(new) * _FRAME_SECONDS), 0
+                        before.clear()
                     continue
-                begins, new = True, [kept for kept, _ in self._before]
-                self._start = max(0.0, self._now - len(new) * _FRAME_SECONDS)
-                self._before.clear()
-                continue
-            new.append(frame)
-            self._silent = 0 if speech else self._silent + 1
-            if self._is_over():
-                yield self._stretch(new, begins, ends=True)
-                new, begins = [], False
-        if new:
-            yield self._stretch(new, begins, ends=False)
-
-    def finish(self) -> Iterator[Stretch]:
-        """Yield the end of the utterance that is still open, if any."""
-        if self._start is not None:
-            yield self._stretch([], begins=False, ends=True)
-
-    @property
-    def _now(self) -> float:
-        return self._frames * _FRAME_SECONDS
-
-    def _wakes(self, frame: Samples, speech: bool) -> bool:
-        """Whether an utterance starts with a frame; a single loud frame does not count."""
-        self._before.append((frame, speech))
-        return speech and sum(loud for _, loud in list(self._before)[-_WINDOW:]) >= _SPEECH
-
-    def _is_over(self) -> bool:
-        length = self._now - (self._start or 0.0)
-        pause = self._pause / 2 if length >= LONG else self._pause
-        return self._silent * _FRAME_SECONDS >= pause or length >= LONGEST
-
-    def _stretch(self, frames: list[Samples], begins: bool, ends: bool) -> Stretch:
-        start, none = self._start or 0.0, np.zeros(0, np.float32)
-        made = Stretch(np.concatenate((none, *frames)), begins, ends, start, self._now - self._silent * _FRAME_SECONDS)
-        if ends:
-            self._start, self._silent = None, 0
-        return made
+                new.append(frame)
+                silent = 0 if speech else silent + 1
+                pause = self._pause / 2 if now - start >= LONG else self._pause
+                if silent * _FRAME_SECONDS >= pause or now - start >= LONGEST:
+                    yield Stretch(np.concatenate(new), begins, True, start, now - silent * _FRAME_SECONDS)
+                    new, begins, start = [], False, None
+            if new and start is not None:
+                yield Stretch(np.concatenate(new), begins, False, start, (frames - silent) * _FRAME_SECONDS)
+            yield frames * _FRAME_SECONDS
+        if start is not None:
+            yield Stretch(np.zeros(0, np.float32), False, True, start, (frames - silent) * _FRAME_SECONDS)

@@ -15,9 +15,10 @@ import queue
 import signal
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing, closing, suppress
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 
 from redraft import deadlines, errors
@@ -254,15 +255,24 @@ class RecogniserProcess:
 
 
 def isolated(
-    spec: str, language: str, pause: float, punctuation: str | None, news: Callable[[str], object] = str
+    spec: str,
+    language: str,
+    pause: float,
+    punctuation: str | None,
+    news: Callable[[str], object] = str,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Recogniser:
     """Open a recogniser in a process; one that is reached over the network stays in this process.
 
     Args and exceptions are those of `redraft.speech.registry.open_recogniser`.
     """
     if "://" in spec:
-        return open_recogniser(spec, language, pause, punctuation, news)
+        return open_recogniser(spec, language, pause, punctuation, news, when_over)
     return IsolatedRecogniser(command(spec, language, pause, punctuation))
+
+
+#: What the thread of a recogniser puts behind the messages of its process.
+_END = Progress(item=Failure("the recogniser has ended"), kind=ModelError.__name__)
 
 
 class IsolatedRecogniser:
@@ -278,35 +288,34 @@ class IsolatedRecogniser:
 
     def __init__(self, command: Sequence[str], stalled: float = deadlines.STALLED) -> None:
         self._process = RecogniserProcess(command, stalled=stalled)
-        self._fed, self._samples = 0, 0
-        #: What the process has sent; None is the end.
-        self._messages: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         try:
-            list(self._item(self._messages.get()))
+            _checked(self._messages.get())
         except BaseException:  # Ctrl-C: the process would go on, for example with a download
             self.close()
             raise
 
-    @property
-    def recognised(self) -> float:
-        """Seconds of audio recognised so far; the process may be seconds behind the audio that it was given."""
-        return self._samples / RATE
-
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Yield what has been recognised meanwhile; wait only while more than `BEHIND` seconds of audio wait."""
-        self._fed += len(samples)
-        self._call(self._process.feed, pcm(samples))
-        while self._messages.qsize() or self._fed - self._samples > BEHIND * RATE:
-            yield from self._item(self._messages.get())
-
-    def finish(self) -> Iterator[Recognised]:
-        """Yield the rest."""
-        self._call(self._process.finish)
-        while (message := self._messages.get()) is not None:
-            yield from self._item(message)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`), at most `BEHIND` seconds behind its blocks."""
+        fed = recognised = 0
+        with closing(self):
+            for block in chain(blocks, [None]):
+                if block is None:
+                    self._call(self._process.finish)
+                else:
+                    self._call(self._process.feed, pcm(block))
+                    fed += len(block)
+                while block is None or self._messages.qsize() or fed - recognised > BEHIND * RATE:
+                    message = self._messages.get()
+                    if block is None and message is _END:
+                        return
+                    recognised = _checked(message).samples
+                    if message.item is not None:
+                        yield message.item
+                    yield recognised / RATE
 
     def close(self) -> None:
         """End the process."""
@@ -327,17 +336,12 @@ class IsolatedRecogniser:
                 async for each in messages:
                     self._messages.put(each)
         finally:
-            self._messages.put(None)
+            self._messages.put(_END)
 
-    def _item(self, message: Progress | None) -> Iterator[Recognised]:
-        """Yield what is in a message.  Raises `RedraftError` if it ends the recognition."""
-        if message is None:
-            raise ModelError("the recogniser has ended")
-        self._samples, item = message.samples, message.item
-        if isinstance(item, Failure):
-            if message.kind is not None:
-                kind = getattr(errors, message.kind, ModelError)
-                raise (kind if issubclass(kind, RedraftError) else ModelError)(item.message)
-            yield item
-        elif item is not None:
-            yield item
+
+def _checked(message: Progress) -> Progress:
+    """Return a message.  Raises `RedraftError` if it ends the recognition."""
+    if message.kind is not None and isinstance(message.item, Failure):
+        kind = getattr(errors, message.kind, ModelError)
+        raise (kind if issubclass(kind, RedraftError) else ModelError)(message.item.message)
+    return message

@@ -4,7 +4,7 @@ An entry point in the group ``redraft.recognisers`` names a module with
 
 - ``SUMMARY``, a line about the recogniser;
 - ``MODELS``, its models by name, each with a line about it;
-- ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser`;
+- ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser` for `RecogniserOptions`;
 - optionally ``default_model(language)``, which returns the model that is used if none is named;
 - optionally ``place(language)``, a number: ``auto`` tries recognisers for a language in ascending order of
   it. Moonshine has 10 for English and 40 for others, sherpa 20, and Whisper 30.  Without it, ``auto`` never
@@ -18,8 +18,8 @@ capitals), or without that file (only punctuation, for Chinese and English).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -100,6 +100,7 @@ def open_recogniser(
     pause: float = PAUSE,
     punctuation: str | None = None,
     news: Callable[[str], object] = str,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Recogniser:
     """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
@@ -109,6 +110,8 @@ def open_recogniser(
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.registry`.
         news: called with one sentence when a server stays away, and when it is back.
+        when_over: called with what is to be called, from any thread, once the end of the audio is asked for: a server
+            that is away is then waited for no longer.
 
     Raises:
         OptionError: no recogniser has this name, or it lacks the model or the language.
@@ -120,13 +123,14 @@ def open_recogniser(
     if "://" in spec:
         check_recogniser(spec)
         made = ServerRecogniser(spec, news=news)
+        when_over(made.hurried.set)
     else:
         name, _, model = resolve(spec, language).partition(":")
         try:
             made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
         except MissingExtra as error:
             raise MissingExtra(f"{name}, the recogniser for {language}, cannot be used: {error}") from error
-    return made if punctuation is None else Punctuated(made, punctuator(punctuation))
+    return made if punctuation is None else punctuated(made, punctuator(punctuation))
 
 
 def resolve(spec: str, language: str = "en") -> str:
@@ -221,32 +225,17 @@ def punctuator(folder: str) -> Callable[[str], str]:
         raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
 
 
-class Punctuated:
-    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance."""
+def punctuated(recogniser: Recogniser, punctuate: Callable[[str], str]) -> Recogniser:
+    """Return a recogniser with punctuated hypotheses; a final full stop is added only at the end of the utterance."""
 
-    def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
-        self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()
+    def recognise(blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        capitals = Capitals()
+        with closing(recogniser(blocks)) as recognised:
+            for each in recognised:
+                if isinstance(each, Hypothesis) and each.text.strip():
+                    capitals, text = capitals.lowered(each.text)
+                    text = punctuate(text)
+                    each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
+                yield each
 
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Yield what a block of audio adds."""
-        yield from self._all(self._recogniser.hear(samples))
-
-    def finish(self) -> Iterator[Recognised]:
-        """Yield the utterance that is still open, as final."""
-        yield from self._all(self._recogniser.finish())
-
-    def hurry(self) -> None:
-        """Pass on that the end of the audio was asked for."""
-        getattr(self._recogniser, "hurry", bool)()
-
-    def close(self) -> None:
-        """Release the recogniser's resources."""
-        self._recogniser.close()
-
-    def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
-        for each in recognised:
-            if isinstance(each, Hypothesis) and each.text.strip():
-                self._capitals, text = self._capitals.lowered(each.text)
-                text = self._punctuate(text)
-                each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
-            yield each
+    return recognise

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
 from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
-from redraft.speech.recogniser import Hypothesis, Names, Recognised
+from redraft.speech.recogniser import Hypothesis, Recognised, Transcript
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -163,20 +163,16 @@ class ServerRecogniser(Server):
         self._audio, self._origin = AudioBuffer(width=4), 0
         self._start: float | None = None
 
-    def hurry(self) -> None:
-        """Wait no longer for a server that is away, since the audio is to end; callable from any thread."""
-        self.hurried.set()
-
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Send audio, and yield what has arrived."""
-        self._audio.add(samples.astype("<f4").tobytes())
-        yield from self._through(self._arrived)
-        self._audio.forget(self._audio.added - round(AGAIN * RATE))
-
-    def finish(self) -> Iterator[Recognised]:
-        """End the audio, and yield the remaining hypotheses."""
-        self.ending = True
-        yield from self._through(self._rest)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        with closing(self):
+            for block in blocks:
+                self._audio.add(block.astype("<f4").tobytes())
+                yield from self._through(self._arrived)
+                self._audio.forget(self._audio.added - round(AGAIN * RATE))
+                yield self._audio.added / RATE
+            self.ending = True
+            yield from self._through(self._rest)
 
     def _through(self, receive: Callable[[], Iterator[ServerHypothesis | Failure]]) -> Iterator[Recognised]:
         """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
@@ -234,7 +230,7 @@ def overhear(
     spec: str,
     patience: Backoff = PATIENCE,
     news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = lambda stop: None,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Iterator[Item]:
     """Yield what a server broadcasts to all clients, such as one with its own microphone.
 
@@ -250,7 +246,7 @@ def overhear(
 
 
 def _overheard(server: Server) -> Iterator[Item]:
-    names, began, origin = Names(), time.monotonic(), 0.0
+    transcript, began, origin = Transcript(), time.monotonic(), 0.0
     try:
         while not (server.dialect.over or server.hurried.is_set()):
             try:
@@ -258,7 +254,7 @@ def _overheard(server: Server) -> Iterator[Item]:
             except TimeoutError:
                 continue
             except server.closed:
-                yield from names.finish()
+                yield from transcript.finish()
                 try:
                     server.again()
                 except InputError as error:
@@ -266,8 +262,8 @@ def _overheard(server: Server) -> Iterator[Item]:
                     return
                 origin = time.monotonic() - began
                 continue
-            yield from names.items(_at(each, origin, time.monotonic() - began) for each in found)
-        yield from names.finish()
+            yield from transcript.items(_at(each, origin, time.monotonic() - began) for each in found)
+        yield from transcript.finish()
     finally:
         server.close()
 

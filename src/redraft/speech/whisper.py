@@ -8,7 +8,7 @@ utterance the last pass alone counts, since it has all of the audio.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from redraft.captions.align import seam
 from redraft.cores import usable_cores
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
-from redraft.speech.endpoint import Endpointer, Stretch
-from redraft.speech.recogniser import Hypothesis, Recogniser
+from redraft.speech.endpoint import Endpointer
+from redraft.speech.recogniser import Hypothesis, Recognised
 from redraft.speech.registry import RecogniserOptions
 
 #: Samples before a frame that the network sees again.
@@ -138,7 +138,7 @@ def open_model(name: str) -> Any:
         raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
 
 
-class Whisper(Recogniser):
+class Whisper:
     """Recognises growing utterances pass by pass.
 
     Args:
@@ -160,31 +160,27 @@ class Whisper(Recogniser):
         #: The language of the newest pass; None if only one is spoken.
         self._language: str | None = None
         self._audio: list[Samples] = []
-        self._new, self._step = 0.0, STEP
+        self._step = STEP
         self._words: list[str] = []
         self._agreed = 0
         #: The utterance before in each language.
         self._previous: dict[str | None, str] = {}
 
-    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """Yield what a block of audio adds."""
-        for stretch in self._endpoints.hear(samples):
-            yield from self._add(stretch)
-
-    def finish(self) -> Iterator[Hypothesis]:
-        """Yield the utterance that is still open, as final."""
-        for stretch in self._endpoints.finish():
-            yield from self._add(stretch)
-
-    def _add(self, stretch: Stretch) -> Iterator[Hypothesis]:
-        if stretch.begins:
-            self._audio, self._new, self._words, self._agreed = [], 0.0, [], 0
-        self._audio.append(stretch.samples)
-        self._new += len(stretch.samples) / RATE
-        if stretch.ends or self._new >= self._step:
-            self._new = 0.0
-            text = self._final() if stretch.ends else self._partial()
-            yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        new = 0.0
+        for stretch in self._endpoints(blocks):
+            if isinstance(stretch, float):
+                yield stretch
+                continue
+            if stretch.begins:
+                self._audio, new, self._words, self._agreed = [], 0.0, [], 0
+            self._audio.append(stretch.samples)
+            new += len(stretch.samples) / RATE
+            if stretch.ends or new >= self._step:
+                new = 0.0
+                text = self._final() if stretch.ends else self._partial()
+                yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
 
     def _final(self) -> str:
         """Return the utterance; what was shown of it remains if Whisper now finds no words."""

@@ -25,7 +25,7 @@ from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.speech.audio import RATE, container
 from redraft.speech.buffer import AudioBuffer
 from redraft.speech.process import RecogniserProcess
-from redraft.speech.recogniser import Names
+from redraft.speech.recogniser import Transcript
 from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import Progress
 
@@ -214,7 +214,7 @@ class SessionAudio:
         self._current: AudioStream | None = None
         self._stream: AudioStream | None = None
         #: Name the recogniser's utterances, and cut its text.
-        self._names, self._sentences = Names(), SentenceCutter()
+        self._names, self._sentences = Transcript(), SentenceCutter()
         #: Recognises one stream after the other.
         self._task: asyncio.Task[None] | None = None
         #: The recogniser's last progress, and the position last sent to the client.
@@ -359,7 +359,7 @@ class SessionAudio:
         """Start with a stream, which may continue the one before."""
         before, self._stream, self._current = self._stream, stream, stream
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        self._names, self._sentences = Names(), SentenceCutter(whole=not cut)
+        self._names, self._sentences = Transcript(), SentenceCutter(whole=not cut)
         lost = stream.follow(before) if before and before.name == stream.name else 0
         self._recognisers.metrics.lost_audio.inc(lost / RATE)
         self._last, self._sent_position = Progress(), stream.first
