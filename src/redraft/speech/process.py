@@ -313,9 +313,7 @@ class IsolatedRecogniser:
                     if block is None and message is _END:
                         return
                     recognised = _checked(message).samples
-                    if message.item is not None:
-                        yield message.item
-                    yield recognised / RATE
+                    yield from message.recognised
 
     def close(self) -> None:
         """End the process."""

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from redraft.captions.events import Failure
 from redraft.speech.audio import RATE, Samples, pcm_blocks
-from redraft.speech.recogniser import Hypothesis, Recogniser, Transcript, reason
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser, Transcript, reason
 from redraft.speech.registry import open_recogniser
 
 #: Seconds of audio between progress reports if nothing was recognised.
@@ -44,6 +44,11 @@ class Progress:
     cpu: float = 0.0
     item: Hypothesis | Failure | None = None
     kind: str | None = None
+
+    @property
+    def recognised(self) -> list[Recognised]:
+        """The item, if there is one, and how many seconds are recognised."""
+        return [*([] if self.item is None else [self.item]), self.samples / RATE]
 
     def line(self) -> bytes:
         """Return it as a line of JSON."""

@@ -591,5 +591,5 @@ def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream.arrival(Update("1", 1, "we saw", time=0.9), recognised=3 * RATE) == 1.0
     assert stream.arrival(Update("1", 2, "we saw her", True, time=2.5), recognised=3 * RATE) == 3.0
     assert stream.arrival(Update("2", 1, "duck", time=4.0), recognised=3 * RATE) == 9.0
-    stream.remember(stream.named(Update("1", 1, "we saw", time=0.9)), 0)
+    stream.remember(stream.named(Update("1", 1, "we saw", time=0.9)))
     assert stream.arrival(Update("1", 2, "We saw.", True, time=0.9), recognised=3 * RATE) == 9.0  # no new words
