@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from redraft.captions.events import Event, Failure, Update
+from redraft.captions.events import Event, Failure
 from redraft.captions.formats.read import Item
 from redraft.speech.audio import RATE, Samples
 
@@ -38,15 +38,30 @@ def captions_behind(seconds: float, able: str) -> str:
     return f"captions are {seconds:.0f} s behind the speech: {remedy}"
 
 
-class Delay:
-    """Measures how far the captions of a live source are behind, from when their words were spoken.
+#: Seconds without words after which this is reported.
+LONG = 30.0
+#: A block is silent if its samples differ by less than this; full scale is 2.
+_SILENT = 0.004
+#: What to do if there is no sound from a microphone, and from the computer itself.
+SILENT_MICROPHONE = "if somebody is speaking, check the microphone"
+SILENT_SYSTEM = "if something is playing, check that it is not muted, and which output it goes to"
+_NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
 
-    Audio comes at the speed of speech and can be read too late, but never too early, so the earliest block shows when
-    the source began.
+
+class Watch:
+    """Watches a source of audio: how far its captions are behind, and for how long no word was recognised.
+
+    Captions are behind from when their words were spoken.  Live audio comes at the speed of speech and can be read too
+    late, but never too early, so the earliest block shows when the source began.
 
     Args:
-        warn: called with one sentence when captions fall behind, and again when the distance has doubled.
+        warn: called with one sentence when captions fall behind, or after `LONG` seconds without words, and again when
+            the distance, or the stretch, has doubled.  A source without a single word is always reported, at its end
+            at the latest.
+        live: whether the source is live; one that is read as fast as it is recognised is never behind, and only has
+            its end.
         speed: how many times faster than speech the source is.
+        silent: what to do if there is no sound.
         clock: returns the time in seconds.
 
     Attributes:
@@ -55,9 +70,15 @@ class Delay:
     """
 
     def __init__(
-        self, warn: Callable[[str], object], speed: float = 1.0, clock: Callable[[], float] = time.monotonic
+        self,
+        warn: Callable[[str], object],
+        *,
+        live: bool,
+        speed: float = 1.0,
+        silent: str = SILENT_MICROPHONE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._warn, self._speed, self._clock = warn, speed, clock
+        self._warn, self._live, self._speed, self._silent, self._clock = warn, live, speed, silent, clock
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
@@ -66,10 +87,15 @@ class Delay:
         self._away = -math.inf
         self.able: Callable[[], str] = str
         self.remedy = "choose a smaller model or a machine with more cores"
+        #: Where the stretch without words began, and how long it may be; whether there was sound in it, and whether
+        #: there were words before, or this was reported.
+        self._since, self._limit = 0.0, LONG
+        self._sound = self._done = False
 
     def news(self, sentence: str) -> None:
-        """Say that a connection is lost or back, and report no delay that comes from that."""
+        """Say that a connection is lost or back, and report neither a delay nor silence that comes from that."""
         self._away = self._clock()
+        self._since, self._limit = self._read, LONG
         self._warn(sentence)
 
     def blocks(
@@ -81,19 +107,36 @@ class Delay:
             asked = self._clock()
             if (block := next(blocks, None)) is None:
                 return
-            if not isinstance(block, Failure):
+            if not isinstance(block, Failure) and len(block):
                 self._read += len(block) / RATE
-                began = self._clock() - self._due(self._read)
-                if began < self._began or self._clock() - asked >= _GAP:
-                    self._began = began
+                self._sound = self._sound or float(block.max() - block.min()) > _SILENT
+                if self._live:
+                    began = self._clock() - self._due(self._read)
+                    if began < self._began or self._clock() - asked >= _GAP:
+                        self._began = began
+                    self._look_at_silence()
             yield block
+
+    def _look_at_silence(self) -> None:
+        if (seconds := self._read - self._since) >= self._limit:
+            self._done, self._limit = True, 2 * seconds
+            stretch = f"for {seconds:.0f} s"
+            found = f"no words were recognised {stretch}, {_NO_WORDS}"
+            self._warn(found if self._sound else f"no sound {stretch}: {self._silent}")
 
     def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass on what is recognised."""
         for item in items:
-            if isinstance(item, Update) and item.time is not None:
-                self._recogniser = self.behind(item.time)
+            if isinstance(item, Failure):
+                self._done = True
+            else:
+                if item.time is not None:
+                    self._recogniser = self.behind(item.time)
+                if item.text:
+                    self._done, self._sound, self._since, self._limit = True, False, self._read, LONG
             yield item
+        if not self._done:
+            self._warn(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")
 
     def behind(self, end: float) -> float:
         """Return how many seconds ago speech that ends at ``end`` seconds of the audio was spoken.
@@ -117,61 +160,3 @@ class Delay:
     def _due(self, position: float) -> float:
         """Return how many seconds after the source began the audio up to a position was spoken."""
         return (position + self._dropped()) / self._speed
-
-
-#: Seconds without words after which this is reported.
-LONG = 30.0
-#: A block is silent if its samples differ by less than this; full scale is 2.
-_SILENT = 0.004
-#: What to do if there is no sound from a microphone, and from the computer itself.
-SILENT_MICROPHONE = "if somebody is speaking, check the microphone"
-SILENT_SYSTEM = "if something is playing, check that it is not muted, and which output it goes to"
-_NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
-
-
-class NoWords:
-    """Watches a source of audio for stretches in which no word is recognised.
-
-    Args:
-        warn: called with one sentence.
-        live: whether to warn after `LONG` seconds, and again each time that the stretch has doubled. A source
-            without a single word is always reported, at its end at the latest.
-        silent: what to do if there is no sound.
-    """
-
-    def __init__(self, warn: Callable[[str], object], *, live: bool, silent: str = SILENT_MICROPHONE) -> None:
-        self._warn, self._live, self._silent = warn, live, silent
-        self._seconds, self._limit = 0.0, LONG
-        self._sound = self._done = False
-
-    def again(self) -> None:
-        """Begin another stretch, since the recogniser could not be reached."""
-        self._seconds, self._limit = 0.0, LONG
-
-    def blocks(self, blocks: Iterable[Samples | Failure]) -> Iterator[Samples | Failure]:
-        """Pass on the blocks of the source."""
-        for block in blocks:
-            if not isinstance(block, Failure) and len(block):
-                self._seconds += len(block) / RATE
-                self._sound = self._sound or float(block.max() - block.min()) > _SILENT
-                if self._live and self._seconds >= self._limit:
-                    stretch = f"for {self._seconds:.0f} s"
-                    self._warn(
-                        f"no words were recognised {stretch}, {_NO_WORDS}"
-                        if self._sound
-                        else f"no sound {stretch}: {self._silent}"
-                    )
-                    self._done, self._limit = True, 2 * self._seconds
-            yield block
-
-    def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass on what is recognised."""
-        for item in items:
-            if isinstance(item, Failure):
-                self._done = True
-            elif isinstance(item, Update) and item.text:
-                self._done, self._sound = True, False
-                self._seconds, self._limit = 0.0, LONG
-            yield item
-        if not self._done:
-            self._warn(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")

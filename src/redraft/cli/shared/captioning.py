@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.cli.shared.remote import CommandClient
-    from redraft.speech.delay import Delay
+    from redraft.speech.delay import Watch
 
 template = click.option(
     "--template",
@@ -123,7 +123,7 @@ translation = common.all_of(
 
 def caption(
     opened: Opened,
-    delay: Delay | None = None,
+    watch: Watch | None = None,
     **chosen: Any,
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
@@ -134,7 +134,7 @@ def caption(
 
     Args:
         opened: opens the input.
-        delay: warns if captions are far behind speech; None measures it from when an update was read, if the input is
+        watch: warns if captions are far behind speech; None measures it from when an update was read, if the input is
             live and translated here.
         chosen: values of `languages` and `translation` by name.
 
@@ -166,7 +166,7 @@ def caption(
         "method": chosen["method"],
         "options": options,
     }
-    news = notice if delay is None else delay.news
+    news = notice if watch is None else watch.news
     remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, news)
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
@@ -186,13 +186,13 @@ def caption(
         def able() -> str:
             return translator.able or (_REMOTE if remote else "")
 
-        if delay is not None:
-            delay.able = able
+        if watch is not None:
+            watch.able = able
 
         def seen(event: Event) -> None:
             backlog.written(event)
-            if delay is not None:
-                delay.check(event)
+            if watch is not None:
+                watch.check(event)
             elif backlog.live and not (remote or ending.asked) and late.news(backlog.age):
                 notice(captions_behind(backlog.age, able()))
 
