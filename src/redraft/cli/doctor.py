@@ -170,7 +170,7 @@ def _microphones() -> str:
     from redraft.speech.microphone import devices
 
     try:
-        return ", ".join(f"{number} {name!r}" for number, name in devices()) or "none found"
+        return ", ".join(f"{number} {name!r}" for number, name in devices().items()) or "none found"
     except RedraftError as error:
         return f"unknown, since {error}"
 

@@ -35,15 +35,14 @@ _RATES = common.Whole(4000, 384_000)
 
 
 def _list_devices() -> None:
-    from redraft.speech.microphone import SYSTEM, devices, how_to_install, system_device
+    from redraft.speech.microphone import NO_SYSTEM, SYSTEM, devices, system_device
 
     if not (names := devices()):
         raise InputError("no microphone was found")
-    for number, name in names:
+    for number, name in names.items():
         click.echo(f"{number}\t{name}")
     system = system_device()
-    found = f"what this computer plays, from {system.name!r}" if system else f"nothing records it: {how_to_install()}"
-    click.echo(f"{SYSTEM}\t{found}")
+    click.echo(f"{SYSTEM}\t{NO_SYSTEM if system is None else f'what this computer plays, from {names[system]!r}'}")
 
 
 def _list_recognisers() -> None:
