@@ -30,7 +30,7 @@ from tests.speech.recognisers import Scripted, silence
 
 
 def opened(*options: str, stalled: float = 30.0) -> IsolatedRecogniser:
-    return IsolatedRecogniser(command(*options)("en"), stalled)
+    return IsolatedRecogniser(command(*options)("en"), stalled=stalled)
 
 
 def finals(items: list[Item]) -> list[tuple[str, float | None]]:

@@ -35,7 +35,7 @@ class Progress:
 
     Attributes:
         samples: number of samples recognised so far.
-        cpu: CPU seconds used so far.
+        cpu: CPU seconds used since the message before.
         item: a hypothesis or a failure; None if it only reports progress.
         kind: type of the exception that ended the recognition, or kept the recogniser from being opened.
     """
@@ -77,12 +77,12 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
     """
-    samples, reported, transcript = 0, 0, Transcript()
+    samples, reported, cpu, transcript = 0, 0, 0.0, Transcript()
 
     def report(item: Hypothesis | Failure | None = None, kind: str | None = None) -> None:
-        nonlocal reported
-        reported = samples
-        out.write(Progress(samples, round(time.process_time(), 3), item, kind).line())
+        nonlocal reported, cpu
+        before, reported, cpu = cpu, samples, time.process_time()
+        out.write(Progress(samples, round(cpu - before, 3), item, kind).line())
         out.flush()
 
     def heard() -> Iterator[Samples]:
@@ -107,7 +107,8 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
                 if not isinstance(item, int | float):
                     report(item)
     except Exception as error:
-        report(Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"))
+        death = Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}")
+        report(death, type(error).__name__)
     report()
     return 0
 

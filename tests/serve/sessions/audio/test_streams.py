@@ -52,7 +52,7 @@ class Echo(RecogniserProcess):
             if self.lives == 0:
                 raise _Died("it died")
             heard += WORD
-            self.recognised = max(self.recognised, origin + heard)
+            self._placed(Progress(heard), origin)
             if number:
                 words.append(str(number))
                 yield self._said(words, heard, origin)
@@ -60,7 +60,7 @@ class Echo(RecogniserProcess):
 
     def _said(self, words: list[str], heard: int, origin: int, *, final: bool = False) -> Progress:
         start, end = (place / RATE for place in (heard - WORD * len(words), heard))
-        return Progress(self.recognised, 0.0, self._placed(Hypothesis(" ".join(words), start, end, final), origin))
+        return self._placed(Progress(heard, 0.0, Hypothesis(" ".join(words), start, end, final)), origin)
 
 
 class Talk:

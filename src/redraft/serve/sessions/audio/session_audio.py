@@ -370,7 +370,7 @@ class SessionAudio:
             self._then()
 
     def _progressed(self, progress: Progress, stream: AudioStream) -> None:
-        self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - stream.progress.cpu))
+        self._recognisers.metrics.recogniser_cpu.inc(progress.cpu)
         stream.progress = progress
         for item in [*stream.transcript.items(progress.recognised)]:  # then it is known which sentences go on
             if isinstance(item, Update):
