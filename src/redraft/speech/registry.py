@@ -173,25 +173,18 @@ def _chosen(language: str) -> str:
     Raises:
         OptionError: no recogniser has a model for the language.
     """
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[bool, float, str]] = []
     for name, point in _points().items():
-        with suppress(ImportError):  # a broken plug-in must not keep the others from being chosen
+        with suppress(ImportError, RedraftError):  # a broken plug-in must not keep the others from being chosen
             module = point.load()
             if hasattr(module, "place"):
+                resolve(name, language)
+                package = getattr(module, "PACKAGE", "")
                 place = max(map(module.place, _codes(language) or (AUTO,)))
-                found.append((place, name, getattr(module, "PACKAGE", "")))
-    missing = ""
-    for _place, name, package in sorted(found):
-        try:
-            resolve(name, language)
-        except RedraftError:
-            continue
-        if not package or find_spec(package):
-            return name
-        missing = missing or name
-    if missing:
-        return missing
-    raise OptionError(f": none has a model for {language!r}", "recogniser")
+                found.append((bool(package) and not find_spec(package), place, name))
+    if not found:
+        raise OptionError(f": none has a model for {language!r}", "recogniser")
+    return min(found)[2]
 
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:

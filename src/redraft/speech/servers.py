@@ -161,7 +161,6 @@ class ServerRecogniser(Server):
         super().__init__(spec, patience, news)
         #: The audio of the current utterance, in 32-bit floats, and the place in it with which the connection begins.
         self._audio, self._origin = AudioBuffer(width=4), 0
-        self._start: float | None = None
 
     def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
         """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
@@ -174,34 +173,41 @@ class ServerRecogniser(Server):
             self.ending = True
             yield from self._through(self._rest)
 
-    def _through(self, receive: Callable[[], Iterator[ServerHypothesis | Failure]]) -> Iterator[Recognised]:
+    def _through(self, receive: Callable[[], Iterator[Recognised]]) -> Iterator[Recognised]:
         """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
         while True:
             try:
                 while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
                     self.send(self.dialect.audio(np.frombuffer(piece, "<f4")))
-                yield from map(self._hypothesis, receive())
+                yield from receive()
                 return
             except self.closed as error:
                 with suppress(self.closed):
-                    yield from map(self._hypothesis, self._arrived())
+                    yield from self._arrived()
                 if self.ending and isinstance(error, self.closed_well):
                     return
                 self.again()
                 self._origin = self._audio.again()
 
-    def _arrived(self) -> Iterator[ServerHypothesis | Failure]:
+    def _received(self, timeout: float) -> Iterator[Recognised]:
+        for found in self.receive(timeout):
+            made = _placed(found, self._origin / RATE, self._audio.added / RATE)
+            if isinstance(made, Hypothesis) and made.final:
+                self._audio.forget(round(made.end * RATE))
+            yield made
+
+    def _arrived(self) -> Iterator[Recognised]:
         with suppress(TimeoutError):
             while True:
-                yield from self.receive(0)
+                yield from self._received(0)
 
-    def _rest(self) -> Iterator[ServerHypothesis | Failure]:
+    def _rest(self) -> Iterator[Recognised]:
         """Yield everything until the server has finished."""
         self.send(self.dialect.goodbye)
         answered, latest = self.ping(), time.monotonic()
         while not self.dialect.over:
             try:
-                yield from self.receive(_ASKED)
+                yield from self._received(_ASKED)
                 latest = time.monotonic()
             except TimeoutError:
                 away = self.hurried.is_set() and not answered.is_set()
@@ -209,21 +215,6 @@ class ServerRecogniser(Server):
                 if time.monotonic() - latest > limit:
                     yield Failure(f"{self.url} has not ended the audio's last utterance within {limit:g} s")
                     return
-
-    def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
-        if isinstance(found, Failure):
-            return found
-        now, origin = self._audio.added / RATE, self._origin / RATE
-        end = now if found.end is None else min(now, origin + found.end)
-        if found.start is not None:
-            self._start = min(end, origin + found.start)
-        elif self._start is None:
-            self._start = end
-        made = Hypothesis(found.text, self._start, end, found.final)
-        if found.final:
-            self._start = None
-            self._audio.forget(round(end * RATE))
-        return made
 
 
 def overhear(
@@ -262,15 +253,15 @@ def _overheard(server: Server) -> Iterator[Item]:
                     return
                 origin = time.monotonic() - began
                 continue
-            yield from transcript.items(_at(each, origin, time.monotonic() - began) for each in found)
+            yield from transcript.items(_placed(each, origin, time.monotonic() - began) for each in found)
         yield from transcript.finish()
     finally:
         server.close()
 
 
-def _at(found: ServerHypothesis | Failure, origin: float, now: float) -> Recognised:
-    """Convert a hypothesis to times from the start of the stream."""
+def _placed(found: ServerHypothesis | Failure, origin: float, now: float) -> Recognised:
+    """Return a hypothesis with its times in the stream, in which the connection began at ``origin``."""
     if isinstance(found, Failure):
         return found
     start, end = (now if each is None else origin + each for each in (found.start, found.end))
-    return Hypothesis(found.text, start, end, found.final)
+    return Hypothesis(found.text, min(start, end), end, found.final)
