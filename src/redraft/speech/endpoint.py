@@ -35,58 +35,52 @@ class Stretch:
 
     Attributes:
         samples: the audio.
-        begins: whether the utterance starts with it.
-        ends: whether the utterance ends with it.
+        ends: whether the utterance ends with it; the next one then begins another.
         start: start of the utterance in seconds from the start of the audio.
         end: end of the last speech in it, as ``start``.
     """
 
     samples: Samples
-    begins: bool
     ends: bool
     start: float
     end: float
 
 
-class Endpointer:
-    """Splits audio into utterances; silence between them is dropped.
+def stretches(
+    blocks: Iterator[Samples], is_speech: Callable[[Samples], bool], pause: float = PAUSE
+) -> Iterator[Stretch | float]:
+    """Split audio into utterances: yield what each block adds to them, and how many seconds were heard.
+
+    Silence between them is dropped.
 
     Args:
         is_speech: returns whether the next frame, `FRAME` samples, is speech.
         pause: seconds of silence that end an utterance.
     """
-
-    def __init__(self, is_speech: Callable[[Samples], bool], pause: float = PAUSE) -> None:
-        self._is_speech, self._pause = is_speech, pause
-
-    def __call__(self, blocks: Iterator[Samples]) -> Iterator[Stretch | float]:
-        """Yield what each block adds to utterances, and how many seconds were heard."""
-        rest, frames, silent = np.zeros(0, np.float32), 0, 0
-        before: deque[tuple[Samples, bool]] = deque(maxlen=_BEFORE)
-        start: float | None = None
-        for block in blocks:
-            audio = np.concatenate((rest, block))
-            count = len(audio) // FRAME
-            rest, new, begins = audio[count * FRAME :], list[Samples](), False
-            for frame in audio[: count * FRAME].clip(-1, 1).reshape(count, FRAME):
-                frames += 1
-                now, speech = frames * _FRAME_SECONDS, bool(self._is_speech(frame))
-                if start is None:
-                    before.append((frame, speech))
-                    # A single loud frame does not count.
-                    if speech and sum(loud for _, loud in list(before)[-_WINDOW:]) >= _SPEECH:
-                        new, begins = [kept for kept, _ in before], True
-                        start, silent = max(0.0, now - len(new) * _FRAME_SECONDS), 0
-                        before.clear()
-                    continue
-                new.append(frame)
-                silent = 0 if speech else silent + 1
-                pause = self._pause / 2 if now - start >= LONG else self._pause
-                if silent * _FRAME_SECONDS >= pause or now - start >= LONGEST:
-                    yield Stretch(np.concatenate(new), begins, True, start, now - silent * _FRAME_SECONDS)
-                    new, begins, start = [], False, None
-            if new and start is not None:
-                yield Stretch(np.concatenate(new), begins, False, start, (frames - silent) * _FRAME_SECONDS)
-            yield frames * _FRAME_SECONDS
-        if start is not None:
-            yield Stretch(np.zeros(0, np.float32), False, True, start, (frames - silent) * _FRAME_SECONDS)
+    rest, frames, silent = np.zeros(0, np.float32), 0, 0
+    before: deque[tuple[Samples, bool]] = deque(maxlen=_BEFORE)
+    start: float | None = None
+    for block in blocks:
+        audio = np.concatenate((rest, block))
+        count = len(audio) // FRAME
+        rest, new = audio[count * FRAME :], list[Samples]()
+        for frame in audio[: count * FRAME].clip(-1, 1).reshape(count, FRAME):
+            frames += 1
+            now, speech = frames * _FRAME_SECONDS, bool(is_speech(frame))
+            if start is None:
+                before.append((frame, speech))
+                if speech and sum(loud for _, loud in list(before)[-_WINDOW:]) >= _SPEECH:  # not a single loud frame
+                    new = [kept for kept, _ in before]
+                    start, silent = max(0.0, now - len(new) * _FRAME_SECONDS), 0
+                    before.clear()
+                continue
+            new.append(frame)
+            silent = 0 if speech else silent + 1
+            if silent * _FRAME_SECONDS >= (pause / 2 if now - start >= LONG else pause) or now - start >= LONGEST:
+                yield Stretch(np.concatenate(new), True, start, now - silent * _FRAME_SECONDS)
+                new, start = [], None
+        if new and start is not None:
+            yield Stretch(np.concatenate(new), False, start, (frames - silent) * _FRAME_SECONDS)
+        yield frames * _FRAME_SECONDS
+    if start is not None:
+        yield Stretch(np.zeros(0, np.float32), True, start, (frames - silent) * _FRAME_SECONDS)

@@ -208,14 +208,6 @@ class SentenceCutter:
         elif sentence.text or sentence.name:
             yield self._made(sentence, sentence.text, update.time, committed=sentence.committed)
 
-    def items(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield what updates make; failures are passed on."""
-        for item in items:
-            if isinstance(item, Failure):
-                yield item
-            else:
-                yield from self.update(item)
-
     def passed(self, time: float) -> Iterator[Update]:
         """Yield the end of a sentence that has waited too long for the next utterance; call this during silence.
 
@@ -372,7 +364,8 @@ class SentenceCutter:
 def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item]:
     """Yield the sentences of a whole transcript (`SentenceCutter`)."""
     sentences = SentenceCutter(whole=whole)
-    yield from sentences.items(items)
+    for item in items:
+        yield from [item] if isinstance(item, Failure) else sentences.update(item)
     yield from sentences.finish()
 
 

@@ -18,7 +18,7 @@ from redraft.captions.align import seam
 from redraft.cores import usable_cores
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
-from redraft.speech.endpoint import Endpointer
+from redraft.speech.endpoint import PAUSE, stretches
 from redraft.speech.recogniser import Hypothesis, Recognised
 from redraft.speech.registry import RecogniserOptions
 
@@ -94,7 +94,7 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     model = open_model(name)
     if not model.model.is_multilingual:
         wanted.check_language(f"whisper:{name}", ("en",))
-    return Whisper(model, wanted.languages, Endpointer(SpeechDetector(), wanted.pause))
+    return Whisper(model, wanted.languages, SpeechDetector(), wanted.pause)
 
 
 def open_model(name: str) -> Any:
@@ -145,6 +145,7 @@ class Whisper:
         model: a ``faster_whisper.WhisperModel``.
         languages: codes of the languages that may be spoken; of several, or of any if there are none, each pass finds
             the one of its utterance.
+        is_speech, pause: as for `redraft.speech.endpoint.stretches`.
         clock: returns the time in seconds; a slow pass makes the next one wait for more audio, to keep up with live
             speech.
     """
@@ -153,10 +154,12 @@ class Whisper:
         self,
         model: Any,
         languages: Sequence[str],
-        endpoints: Endpointer,
+        is_speech: Callable[[Samples], bool],
+        pause: float = PAUSE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._model, self._languages, self._endpoints, self._clock = model, languages, endpoints, clock
+        self._model, self._languages, self._clock = model, languages, clock
+        self._is_speech, self._pause = is_speech, pause
         #: The language of the newest pass; None if only one is spoken.
         self._language: str | None = None
         self._audio: list[Samples] = []
@@ -169,18 +172,18 @@ class Whisper:
     def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
         """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
         new = 0.0
-        for stretch in self._endpoints(blocks):
+        for stretch in stretches(blocks, self._is_speech, self._pause):
             if isinstance(stretch, float):
                 yield stretch
                 continue
-            if stretch.begins:
-                self._audio, new, self._words, self._agreed = [], 0.0, [], 0
             self._audio.append(stretch.samples)
             new += len(stretch.samples) / RATE
             if stretch.ends or new >= self._step:
                 new = 0.0
                 text = self._final() if stretch.ends else self._partial()
                 yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
+            if stretch.ends:
+                self._audio, self._words, self._agreed = [], [], 0
 
     def _final(self) -> str:
         """Return the utterance; what was shown of it remains if Whisper now finds no words."""
