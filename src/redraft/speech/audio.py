@@ -13,12 +13,10 @@ from __future__ import annotations
 import atexit
 import io
 import mmap
-import os
 import re
 import shlex
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -148,8 +146,8 @@ _CANCELS, _AGREE = 0.1, 0.5
 #: Power of a channel with sound, and how much of the power before a block counts.
 _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
-#: Maximum bytes of a file without audio.
-_HEADER = 4096
+#: How many bytes behind the end of a recording are taken for no audio, whatever they are.
+_REST = 4096
 #: How files of audio and video begin, and their formats; raw samples are unlikely to begin like that.
 _FORMATS = {
     rb"(?:RIFF|RF64)....WAVE|riff\x2e\x91\xcf\x11": "WAV",
@@ -219,34 +217,30 @@ def file_blocks(path: str) -> Iterator[Samples]:
     """
     soundfile = library("soundfile")
     try:
-        recordings = _recordings(path)
-        file = soundfile.SoundFile(recordings[0])
+        with Path(path).open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        recordings = parts(data, container(data[:16]))
+        with soundfile.SoundFile(recordings[0]) as opened:
+            if opened.samplerate != RATE:  # what is missing is said before anything is heard
+                library("soxr")
     except OSError as error:
         raise InputError(f"input file {path!r} cannot be read: {error.strerror}") from error
-    except soundfile.LibsndfileError as error:
+    except (soundfile.LibsndfileError, ValueError) as error:  # of an empty file
         found = f"input file {path!r} is not audio that can be read"
         remedy = f"to which `ffmpeg -i {shlex.quote(path)} talk.wav` converts most others"
         raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg, {remedy}: {_reason(error)}") from None
-    if file.frames == 0 and (size := Path(path).stat().st_size) > _HEADER:
-        file.close()
-        found = f"input file {path!r} has {size} bytes, but its header says that it has no audio"
-        raise InputError(
-            f"{found}, as if its recording had been cut off: `ffmpeg -i {shlex.quote(path)} talk.wav` repairs it"
-        )
-
-    if file.samplerate != RATE:  # what is missing is said before anything is heard
-        library("soxr")
 
     def all_blocks() -> Iterator[Samples]:
         try:
-            for place, part in enumerate(recordings):
-                with file if place == 0 else soundfile.SoundFile(part) as opened:
+            for part in recordings:
+                part.seek(0)
+                with soundfile.SoundFile(part) as opened:
                     yield from resampled(_decoded(opened), opened.samplerate)
-                    unheard = _unheard(part, opened) if isinstance(part, Part) else 0.0
-                if unheard >= 1:
+                    rest = len(part) - part.tell()
+                if rest > _REST and not is_chunk(part.read(16)):
                     raise InputError(
-                        f"input file {path!r} goes on behind the end that its header names: about {unheard:.0f} s were "
-                        f"not heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"
+                        f"input file {path!r} goes on behind the end that its header names: {rest} bytes were not "
+                        f"heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"
                     )
         except soundfile.LibsndfileError as error:
             raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
@@ -254,30 +248,11 @@ def file_blocks(path: str) -> Iterator[Samples]:
     return all_blocks()
 
 
-def _recordings(path: str) -> Sequence[Part | str]:
-    """Return the recordings of a file; the path itself if it is a pipe or has no bytes."""
-    with Path(path).open("rb") as file:
-        status = os.fstat(file.fileno())
-        if not (stat.S_ISREG(status.st_mode) and status.st_size):
-            return [path]
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return parts(data, container(data[:_HEADER]))
-
-
 def _decoded(file: Any) -> Iterator[Samples]:
     """Yield the samples of an open file."""
     size, mixer = max(1, round(file.samplerate * BLOCK_SECONDS)), Mixer()
     while len(read := file.read(size, dtype="float32", always_2d=True)):
         yield mixer.mixed(read)
-
-
-def _unheard(part: Part, file: Any) -> float:
-    """Return about how many seconds of a recording that was read follow the end that its header names."""
-    read = part.tell()
-    rest = part.read(16)
-    if not read or not rest or is_chunk(rest):  # such as a picture
-        return 0.0
-    return float(file.tell() / file.samplerate * (len(part) - read) / read)
 
 
 def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:
