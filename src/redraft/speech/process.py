@@ -77,11 +77,6 @@ class RecogniserProcess:
         self._since = monotonic()
 
     @property
-    def silent(self) -> float:
-        """For how many seconds there has been no progress, although there is something to do."""
-        return monotonic() - self._since if self._finished or self.is_behind else 0.0
-
-    @property
     def is_behind(self) -> bool:
         """Whether more than `BEHIND` seconds of audio are not recognised yet."""
         return self.audio.added - self.recognised > BEHIND * RATE
@@ -203,7 +198,8 @@ class RecogniserProcess:
                 self._since = monotonic()
                 return Progress.read(line) if line else None
             except TimeoutError:
-                if (monotonic() - self._since if opening else self.silent) > seconds:
+                waits = opening or self._finished or self.is_behind
+                if waits and monotonic() - self._since > seconds:
                     raise _Died(f"the recogniser did nothing for {seconds:g} s") from None
             except ValueError:  # too long, or invalid
                 self._kill()

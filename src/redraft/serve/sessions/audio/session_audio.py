@@ -19,6 +19,7 @@ from time import monotonic
 from redraft import deadlines, protocol
 from redraft.captions.events import LONGEST_TEXT, Update
 from redraft.captions.formats.read import finished
+from redraft.captions.words import bare_words
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Recognisers
@@ -91,7 +92,7 @@ class AudioStream:
         It is the current time if the update has no new words.
         """
         last = self.newest.get(self._number(item))
-        if last is not None and _words(last.text) == _words(item.text):
+        if last is not None and bare_words(last.text) == bare_words(item.text):
             return monotonic()  # an update without new words, such as a final one after a pause
         return self.process.audio.arrival(recognised if item.time is None else round(item.time * RATE))
 
@@ -127,11 +128,6 @@ class AudioStream:
         return message
 
 
-def _words(text: str) -> str:
-    """Return a text without case and punctuation."""
-    return "".join(filter(str.isalnum, text)).casefold()
-
-
 log = logging.getLogger(__name__)
 
 #: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
@@ -148,17 +144,12 @@ NO_RECOGNISER = (
     "start the server with --recogniser"
 )
 NO_STREAM = "a binary frame is audio and must come after a message `audio`; messages are sent in text frames"
-ODD = "a binary frame of audio must have an even number of bytes, two per sample"
-TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
+BAD_FRAME = f"a binary frame of audio must have two bytes per sample, and at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {deadlines.AUDIO:g} seconds, so the server has stopped listening"
 FAILED = "speech recognition has failed, see the server's log"
-BEHIND = f"the recogniser is {BACKLOG_SECONDS:g} seconds behind: audio is dropped until it has caught up"
-WAITING_FULL = (
-    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the stream before to end: more is dropped until it has"
-)
-TOO_FAST = (
-    f"audio comes too fast, {BACKLOG_SECONDS:g} seconds ahead of speech: it is dropped until that is "
-    f"{BACKLOG_SECONDS / 2:g}"
+FULL = (
+    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the recogniser, or be ahead of speech: more is dropped "
+    "until only half as many do"
 )
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
@@ -199,11 +190,6 @@ class SessionAudio:
     def running(self) -> bool:
         """Whether a recogniser is running."""
         return self._stream is not None and not self._stream.over
-
-    @property
-    def hangs(self) -> bool:
-        """Whether the recogniser has made no progress for a while, although it has something to do."""
-        return self._stream is not None and self._stream.process.silent > deadlines.RECOGNISER_SILENT
 
     @property
     def _latest(self) -> AudioStream | None:
@@ -272,7 +258,7 @@ class SessionAudio:
         elif stream is None or stream.ended or stream.over:
             self._refuse_once(NO_STREAM)
         elif len(frame) % 2 or len(frame) > _LONGEST_FRAME:
-            raise Refused("audio", ODD if len(frame) % 2 else TOO_LARGE)
+            raise Refused("audio", BAD_FRAME)
         elif self._first and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
@@ -288,7 +274,7 @@ class SessionAudio:
                 return
             stream.dropped += samples
             if stream.dropped == samples:
-                raise Refused("audio", TOO_FAST if ahead > behind else WAITING_FULL if self._waiting else BEHIND)
+                raise Refused("audio", FULL)
 
     def _caught_up(self, stream: AudioStream) -> None:
         """Report what was dropped."""
