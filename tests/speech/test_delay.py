@@ -114,53 +114,40 @@ def test_recordings_are_never_late() -> None:
     watch.check(Caption("1", 3, "de", "", time=1.0))
 
 
-def warnings(
-    seconds: int, *, live: bool, sound: Sequence[int] = (), words: Sequence[int] = (), fails: bool = False
-) -> str:
-    """The warnings about audio with sound, and with words, in some of its seconds."""
+def warnings(seconds: int, *, live: bool, words: Sequence[int] = (), fails: bool = False) -> list[str]:
+    """The warnings about audio with words in some of its seconds, as far as their colon."""
     found: list[str] = []
     watch = Watch(found.append, live=live)
 
-    def blocks() -> Iterator[Samples]:
-        for second in range(seconds):
-            yield np.full(RATE, 0.3, np.float32) * (np.arange(RATE) % 2 if second in sound else 1)
-
     def items() -> Iterator[Item]:
-        for second, _ in enumerate(watch.blocks(blocks())):
+        for second, _ in enumerate(watch.blocks(iter([np.zeros(RATE, np.float32)] * seconds))):
             if second in words:
                 yield Update(str(second), 0, "yes", time=float(second))
         if fails:
             yield Failure("the recogniser stopped")
 
     assert sum(isinstance(item, Update) for item in watch.recognised(items())) == len(words)
-    return "\n".join(found)
+    return [each.partition(":")[0] for each in found]
 
 
 @pytest.mark.parametrize("live", [True, False])
 def test_words_are_recognised(live: bool) -> None:
-    assert warnings(20, live=live, sound=range(20), words=[3]) == ""
+    assert warnings(20, live=live, words=[3]) == []
 
 
-def test_long_silence() -> None:
-    minutes = [
-        f"no sound for {each} s: if somebody is speaking, check the microphone" for each in (30, 60, 120, 240, 480)
-    ]
-    assert warnings(600, live=True).splitlines() == minutes
-    assert warnings(600, live=False) == "no speech was recognised: the audio is silent"
-
-
-def test_sound_without_words() -> None:
-    assert warnings(30, live=True, sound=[7]).startswith("no words were recognised for 30 s, although there is sound: ")
-    assert warnings(10, live=True, sound=[7]).startswith("no speech was recognised, although there is sound: ")
+def test_no_words() -> None:
+    minutes = [f"no words were recognised for {each} s" for each in (30, 60, 120, 240, 480)]
+    assert warnings(600, live=True) == minutes
+    assert warnings(600, live=False) == warnings(10, live=True) == ["no speech was recognised"]
 
 
 def test_words_end_silence() -> None:
-    assert warnings(75, live=True, words=[20]) == "no sound for 30 s: if somebody is speaking, check the microphone"
-    assert warnings(75, live=False, words=[20]) == ""
+    assert warnings(75, live=True, words=[20]) == ["no words were recognised for 30 s"]
+    assert warnings(75, live=False, words=[20]) == []
 
 
 def test_failure_is_warning_enough() -> None:
-    assert warnings(5, live=False, fails=True) == ""
+    assert warnings(5, live=False, fails=True) == []
 
 
 def test_connection_that_was_away() -> None:

@@ -131,8 +131,7 @@ def listen(
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.style import Style
-    from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Watch
-    from redraft.speech.microphone import is_system
+    from redraft.speech.delay import Watch
     from redraft.speech.registry import AUTO, resolve
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
@@ -148,8 +147,7 @@ def listen(
     recogniser = resolve(recogniser, spoken)
 
     live = file in (None, "-") or speed is not None
-    silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
-    watch = Watch(notice, live=live, speed=speed or 1.0, silent=silent)
+    watch = Watch(notice, live=live, speed=speed or 1.0)
     if "://" in recogniser:
         watch.remedy = "look at its server, and at the network between"
 

@@ -40,12 +40,8 @@ def captions_behind(seconds: float, able: str) -> str:
 
 #: Seconds without words after which this is reported.
 LONG = 30.0
-#: A block is silent if its samples differ by less than this; full scale is 2.
-_SILENT = 0.004
-#: What to do if there is no sound from a microphone, and from the computer itself.
-SILENT_MICROPHONE = "if somebody is speaking, check the microphone"
-SILENT_SYSTEM = "if something is playing, check that it is not muted, and which output it goes to"
-_NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
+#: What to look at then.
+_NO_WORDS = "if somebody is speaking, check that the sound arrives, and that it is in the language of --from"
 
 
 class Watch:
@@ -61,7 +57,6 @@ class Watch:
         live: whether the source is live; one that is read as fast as it is recognised is never behind, and only has
             its end.
         speed: how many times faster than speech the source is.
-        silent: what to do if there is no sound.
         clock: returns the time in seconds.
 
     Attributes:
@@ -75,10 +70,9 @@ class Watch:
         *,
         live: bool,
         speed: float = 1.0,
-        silent: str = SILENT_MICROPHONE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._warn, self._live, self._speed, self._silent, self._clock = warn, live, speed, silent, clock
+        self._warn, self._live, self._speed, self._clock = warn, live, speed, clock
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
@@ -87,10 +81,9 @@ class Watch:
         self._away = -math.inf
         self.able: Callable[[], str] = str
         self.remedy = "choose a smaller model or a machine with more cores"
-        #: Where the stretch without words began, and how long it may be; whether there was sound in it, and whether
-        #: there were words before, or this was reported.
-        self._since, self._limit = 0.0, LONG
-        self._sound = self._done = False
+        #: Where the stretch without words began, and how long it may be; whether there were words before, or this was
+        #: reported.
+        self._since, self._limit, self._done = 0.0, LONG, False
 
     def news(self, sentence: str) -> None:
         """Say that a connection is lost or back, and report neither a delay nor silence that comes from that."""
@@ -109,20 +102,14 @@ class Watch:
                 return
             if not isinstance(block, Failure) and len(block):
                 self._read += len(block) / RATE
-                self._sound = self._sound or float(block.max() - block.min()) > _SILENT
                 if self._live:
                     began = self._clock() - self._due(self._read)
                     if began < self._began or self._clock() - asked >= _GAP:
                         self._began = began
-                    self._look_at_silence()
+                    if (silent := self._read - self._since) >= self._limit:
+                        self._done, self._limit = True, 2 * silent
+                        self._warn(f"no words were recognised for {silent:.0f} s: {_NO_WORDS}")
             yield block
-
-    def _look_at_silence(self) -> None:
-        if (seconds := self._read - self._since) >= self._limit:
-            self._done, self._limit = True, 2 * seconds
-            stretch = f"for {seconds:.0f} s"
-            found = f"no words were recognised {stretch}, {_NO_WORDS}"
-            self._warn(found if self._sound else f"no sound {stretch}: {self._silent}")
 
     def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass on what is recognised."""
@@ -133,10 +120,10 @@ class Watch:
                 if item.time is not None:
                     self._recogniser = self.behind(item.time)
                 if item.text:
-                    self._done, self._sound, self._since, self._limit = True, False, self._read, LONG
+                    self._done, self._since, self._limit = True, self._read, LONG
             yield item
         if not self._done:
-            self._warn(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")
+            self._warn(f"no speech was recognised: {_NO_WORDS}")
 
     def behind(self, end: float) -> float:
         """Return how many seconds ago speech that ends at ``end`` seconds of the audio was spoken.
