@@ -16,7 +16,7 @@ import numpy as np
 
 from redraft.captions.align import seam
 from redraft.cores import usable_cores
-from redraft.errors import ModelError, OptionError, first_sentence
+from redraft.errors import ModelError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import PAUSE, stretches
 from redraft.speech.recogniser import Hypothesis, Recognised
@@ -83,8 +83,8 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     """Return a recogniser with a model: a size, a folder, or a repository on the hub, which is downloaded.
 
     Raises:
-        OptionError: the model is unknown, or does not recognise the language.
-        ModelError: it cannot be downloaded or opened.
+        OptionError: the model does not recognise the language.
+        ModelError: it is unknown, or cannot be downloaded or opened.
         MissingExtra: the extra ``listen-whisper`` is not installed.
     """
     library("faster_whisper", "listen-whisper")
@@ -104,8 +104,7 @@ def open_model(name: str) -> Any:
         name: a size, a folder, or a repository on the hub.
 
     Raises:
-        OptionError: the model is unknown.
-        ModelError: it cannot be downloaded or opened.
+        ModelError: the model is unknown, or cannot be downloaded or opened.
     """
     whisper, ctranslate2 = library("faster_whisper", "listen-whisper"), library("ctranslate2", "listen-whisper")
     folder = Path(name).expanduser()
@@ -123,19 +122,11 @@ def open_model(name: str) -> Any:
             compute_type=compute_type,
             cpu_threads=min(_MOST_THREADS, usable_cores()),
         )
-    except ValueError as error:
-        known = ", ".join(whisper.available_models())
-        raise OptionError(
-            f"whisper has no model {name!r}: name one of {known}, the folder of a model, or a repository on the hub"
-        ) from error
-    except OSError as error:
-        reason = first_sentence(error).removeprefix("Got: ")
-        raise ModelError(
-            f"whisper has not found model {name!r}: it is not in the cache of the hub, and the hub does not provide it "
-            f"({reason}); the folder of a model needs no hub: --recogniser whisper:FOLDER"
-        ) from error
     except Exception as error:
-        raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
+        raise ModelError(
+            f"whisper cannot open model {name!r}: {first_sentence(error).removeprefix('Got: ')}; a model is a size, a "
+            "folder, which needs no hub, or a repository on the hub"
+        ) from error
 
 
 class Whisper:
