@@ -7,7 +7,6 @@ An entry point in the group ``redraft.recogniser_servers`` names a module with `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Protocol
@@ -18,25 +17,9 @@ from redraft.captions.formats.jsonl import check_fields, json_object
 from redraft.errors import InputError, OptionError
 from redraft.proxies import address_parts
 from redraft.speech.audio import Samples
+from redraft.speech.recogniser import Hypothesis
 
 ENTRY_POINT_GROUP = "redraft.recogniser_servers"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerHypothesis:
-    """A server's hypothesis of the current utterance.
-
-    Attributes:
-        text: the whole text so far.
-        final: whether the utterance has ended.
-        start: its start in seconds from the start of the connection's audio; None if unknown.
-        end: end of the recognised audio, as ``start``.
-    """
-
-    text: str
-    final: bool = False
-    start: float | None = None
-    end: float | None = None
 
 
 class Dialect(Protocol):
@@ -55,8 +38,11 @@ class Dialect(Protocol):
     def audio(self, samples: Samples) -> bytes:
         """Return the message for a block of mono audio at 16 kHz."""
 
-    def read(self, message: str | bytes) -> Sequence[ServerHypothesis]:
-        """Return the hypotheses in a message, in order.
+    def read(self, message: str | bytes, now: float) -> Sequence[Hypothesis]:
+        """Return the hypotheses in a message, in order; times count from the start of the connection's audio.
+
+        Args:
+            now: the time, which is taken where the message has none.
 
         Raises:
             InputError: it is not a message of this protocol.

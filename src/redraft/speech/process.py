@@ -181,10 +181,9 @@ class RecogniserProcess:
         """Return a process's message with places and times in the stream."""
         self.recognised, item = max(self.recognised, origin + message.samples), message.item
         if isinstance(item, Hypothesis):
-            start, end = (round(origin / RATE + each, 3) for each in (item.start, item.end))
+            item = item.later(origin / RATE)
             if item.final:
-                self.audio.forget(round(end * RATE))
-            item = replace(item, start=start, end=end)
+                self.audio.forget(round(item.end * RATE))
         return replace(message, samples=self.recognised, item=item)
 
     async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from redraft.captions.ending import Capitals
@@ -37,6 +37,10 @@ class Hypothesis:
     speaker: str | None = None
     committed: int | None = None
     language: str | None = None
+
+    def later(self, seconds: float) -> Hypothesis:
+        """Return it with times that are so many seconds later."""
+        return replace(self, start=round(self.start + seconds, 3), end=round(self.end + seconds, 3))
 
 
 #: A hypothesis; a failure that did not end the recognition; or a number: nothing more is recognised in so many seconds

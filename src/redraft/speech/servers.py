@@ -23,7 +23,7 @@ from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
 from redraft.speech.buffer import AGAIN, AudioBuffer
-from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
+from redraft.speech.dialect import Dialect, find_dialect
 from redraft.speech.recogniser import Hypothesis, Recognised, Transcript
 
 #: Delays and time limit for reconnecting.
@@ -47,6 +47,7 @@ class Server:
         hurried: whether the end of the input was asked for, so that nothing is waited for any more.
         dialect: the protocol, with the state of the current connection.
         ending: whether the audio has ended; messages then no longer reset the limit of ``patience``.
+        origin: time in the stream at which the connection began.
         closed: exception raised when the connection is lost.
         closed_well: exception raised when the server has closed the connection normally.
 
@@ -67,6 +68,7 @@ class Server:
         self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
         self._errors = OSError, WebSocketException, TimeoutError
         self.ending = False
+        self._began, self.origin = time.monotonic(), 0.0
         self._stack = ExitStack()
         self._socket = self._connected()
 
@@ -132,7 +134,11 @@ class Server:
         answered: threading.Event = self._socket.ping()
         return answered
 
-    def receive(self, timeout: float) -> Iterator[ServerHypothesis | Failure]:
+    def now(self) -> float:
+        """Return the time in the stream in seconds."""
+        return time.monotonic() - self._began
+
+    def receive(self, timeout: float) -> Iterator[Recognised]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
@@ -145,7 +151,8 @@ class Server:
         if not self.ending:
             self._waits, self._problem = self._patience.waits(), None
         try:
-            yield from self.dialect.read(message)
+            for found in self.dialect.read(message, self.now() - self.origin):
+                yield found.later(self.origin)
         except InputError as error:
             yield Failure(f"a message of {self.url} cannot be used: {error}")
 
@@ -159,8 +166,12 @@ class ServerRecogniser(Server):
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
         super().__init__(spec, patience, news)
-        #: The audio of the current utterance, in 32-bit floats, and the place in it with which the connection begins.
-        self._audio, self._origin = AudioBuffer(width=4), 0
+        #: The audio of the current utterance, in 32-bit floats.
+        self._audio = AudioBuffer(width=4)
+
+    def now(self) -> float:
+        """Return the end of the audio in seconds."""
+        return self._audio.added / RATE
 
     def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
         """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
@@ -169,7 +180,7 @@ class ServerRecogniser(Server):
                 self._audio.add(block.astype("<f4").tobytes())
                 yield from self._through(self._arrived)
                 self._audio.forget(self._audio.added - round(AGAIN * RATE))
-                yield self._audio.added / RATE
+                yield self.now()
             self.ending = True
             yield from self._through(self._rest)
 
@@ -187,14 +198,13 @@ class ServerRecogniser(Server):
                 if self.ending and isinstance(error, self.closed_well):
                     return
                 self.again()
-                self._origin = self._audio.again()
+                self.origin = self._audio.again() / RATE
 
     def _received(self, timeout: float) -> Iterator[Recognised]:
         for found in self.receive(timeout):
-            made = _placed(found, self._origin / RATE, self._audio.added / RATE)
-            if isinstance(made, Hypothesis) and made.final:
-                self._audio.forget(round(made.end * RATE))
-            yield made
+            if isinstance(found, Hypothesis) and found.final:
+                self._audio.forget(round(found.end * RATE))
+            yield found
 
     def _arrived(self) -> Iterator[Recognised]:
         with suppress(TimeoutError):
@@ -237,11 +247,11 @@ def overhear(
 
 
 def _overheard(server: Server) -> Iterator[Item]:
-    transcript, began, origin = Transcript(), time.monotonic(), 0.0
-    try:
+    transcript = Transcript()
+    with closing(server):
         while not (server.dialect.over or server.hurried.is_set()):
             try:
-                found = list(server.receive(_ASKED))
+                yield from transcript.items(server.receive(_ASKED))
             except TimeoutError:
                 continue
             except server.closed:
@@ -251,17 +261,5 @@ def _overheard(server: Server) -> Iterator[Item]:
                 except InputError as error:
                     yield Failure(str(error))
                     return
-                origin = time.monotonic() - began
-                continue
-            yield from transcript.items(_placed(each, origin, time.monotonic() - began) for each in found)
+                server.origin = server.now()
         yield from transcript.finish()
-    finally:
-        server.close()
-
-
-def _placed(found: ServerHypothesis | Failure, origin: float, now: float) -> Recognised:
-    """Return a hypothesis with its times in the stream, in which the connection began at ``origin``."""
-    if isinstance(found, Failure):
-        return found
-    start, end = (now if each is None else origin + each for each in (found.start, found.end))
-    return Hypothesis(found.text, min(start, end), end, found.final)

@@ -14,7 +14,8 @@ from typing import Any
 from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
+from redraft.speech.dialect import Dialect, parsed, pcm
+from redraft.speech.recogniser import Hypothesis
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
@@ -47,28 +48,27 @@ class Vosk(Dialect):
         #: Samples in each unanswered message; then the samples in all answered ones.
         self._sent: deque[int] = deque()
         self._answered = 0
-        self._last: list[dict[str, Any]] | None = None
+        self._last: list[dict[str, Any]] = []
 
     def audio(self, samples: Samples) -> bytes:
         """Return signed 16-bit samples."""
         self._sent.append(len(samples))
         return pcm(samples)
 
-    def read(self, message: str | bytes) -> list[ServerHypothesis]:
+    def read(self, message: str | bytes, now: float) -> list[Hypothesis]:
         """Return the current utterance; it is final if the message has its end."""
-        position = None
         if self._sent:
             self._answered += self._sent.popleft()
-            position = self._answered / RATE
+            now = self._answered / RATE
         found = parsed(message, _FIELDS, ())
         if "text" in found:
-            if found.get("result") and found["result"] == self._last:
+            before, self._last = self._last, found.get("result") or []
+            if self._last and self._last == before:
                 return []
-            self._last = found.get("result")
-            words = self._last or [{"start": None, "end": position}]
-            return [ServerHypothesis(found["text"], True, words[0]["start"], words[-1]["end"])]
+            words = self._last or [{"start": now, "end": now}]
+            return [Hypothesis(found["text"], words[0]["start"], words[-1]["end"], True)]
         if "partial" in found:
-            return [ServerHypothesis(found["partial"], end=position)]
+            return [Hypothesis(found["partial"], now, now)]
         raise InputError("partial or text must be given")
 
 

@@ -455,8 +455,8 @@ def test_drain_with_hanging_recogniser(tmp_path: Path, monkeypatch: pytest.Monke
         stuck.touch()
         send(socket, 2)
         server.call(server.server.stop)
-        codes = [until_error(socket)[-1]["code"] for _ in range(3)]
-        assert codes == ["audio", "audio", "draining"]  # it was started again once, and given up
+        while until_error(socket)[-1]["code"] != "draining":  # it is given up before
+            pass
         eventually(lambda: not server.loop.is_running())
 
 
