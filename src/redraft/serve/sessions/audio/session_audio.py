@@ -52,7 +52,6 @@ class AudioStream:
         newest: utterance number -> its newest update, for recent utterances.
         last: the newest of them all.
         progress: the recogniser's last progress.
-        sent: the position last sent to the client.
     """
 
     def __init__(self, wanted: protocol.Audio, process: RecogniserProcess, *, whole: bool = False) -> None:
@@ -63,7 +62,7 @@ class AudioStream:
         self.numbers: dict[str, int] = {}
         self.newest: dict[int, protocol.Recognised] = {}
         self.last: Update | None = None
-        self.progress, self.sent = Progress(), self.first
+        self.progress = Progress()
 
     @property
     def name(self) -> str:
@@ -130,8 +129,6 @@ class AudioStream:
 
 log = logging.getLogger(__name__)
 
-#: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
-BEHIND_SECONDS = 5.0
 #: Seconds by which a word may be spoken before the update that has it first.
 _BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
@@ -308,12 +305,11 @@ class SessionAudio:
             stream.process.finish()
 
     def look_after(self) -> None:
-        """End a stream that gets no more audio; report the position of a slow recogniser."""
+        """Report the position, and end a stream that gets no more audio; to be called every second."""
         stream, latest = self._stream, self._latest
         if stream is None or latest is None or stream.over:
             return
-        if stream.behind > BEHIND_SECONDS:
-            self._send_position(stream)
+        self._send_position(stream)
         if not latest.ended and monotonic() - self._touched > deadlines.AUDIO:
             self._fail(IDLE)
             self._reported.add(NO_STREAM)  # frames still in flight are no error
@@ -365,8 +361,6 @@ class SessionAudio:
                 extra = {"sentence": item.message} if self._recognisers.settings.log_text else {}
                 log.warning("a recogniser reports a problem", extra=extra)
                 self._fail(self._recognisers.public(item.message))
-        if stream.position(progress.samples) - stream.sent >= RATE:
-            self._send_position(stream)
 
     def _accept_update(self, stream: AudioStream, update: Update, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
@@ -401,9 +395,8 @@ class SessionAudio:
         self._send(protocol.Error(code=code, message=sentence))
 
     def _send_position(self, stream: AudioStream) -> None:
-        stream.sent = stream.position(stream.progress.samples)
+        recognised = stream.position(stream.progress.samples)
+        listening, received = self.running, stream.received
         self._send(
-            protocol.Listening(
-                stream=stream.name, listening=self.running, received=stream.received, recognised=stream.sent
-            )
+            protocol.Listening(stream=stream.name, listening=listening, received=received, recognised=recognised)
         )
