@@ -72,33 +72,23 @@ class RecogniserProcess:
         self.audio, self.recognised = AudioBuffer(), 0
         self.killed = False
         self._process: Process | None = None
-        self._news, self._finished = asyncio.Event(), False
-        #: When it last made progress, or was last given audio while it had recognised all before.
-        self._since = monotonic()
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether more than `BEHIND` seconds of audio are not recognised yet."""
-        return self.audio.added - self.recognised > BEHIND * RATE
+        #: When the process was started, or sent its last message; and when the audio was ended.
+        self._since, self._finished = 0.0, 0.0
+        self._news = asyncio.Event()
 
     def feed(self, samples: bytes) -> None:
         """Send samples: signed 16-bit little-endian, mono, at 16 kHz."""
-        self._work_begins()
         self.audio.add(samples)
+        self._news.set()
 
     def skip(self, samples: int) -> None:
         """Continue after missing samples (`AudioBuffer.skip`)."""
-        self._work_begins()
         self.audio.skip(samples)
+        self._news.set()
 
     def finish(self) -> None:
         """End the audio: the current utterance is finished, then the process ends."""
-        self._work_begins()
-        self._finished = True
-
-    def _work_begins(self) -> None:
-        if not self.is_behind:
-            self._since = monotonic()
+        self._finished = monotonic()
         self._news.set()
 
     def kill(self) -> None:
@@ -197,8 +187,9 @@ class RecogniserProcess:
                 self._since = monotonic()
                 return Progress.read(line) if line else None
             except TimeoutError:
-                waits = opening or self._finished or self.is_behind
-                if waits and monotonic() - self._since > seconds:
+                # What it has not recognised must have waited for so long.
+                waits = 0.0 if opening else self._finished or self.audio.arrival(self.recognised + round(BEHIND * RATE))
+                if monotonic() - max(self._since, waits) > seconds:
                     raise _Died(f"the recogniser did nothing for {seconds:g} s") from None
             except ValueError:  # too long, or invalid
                 self._kill()
