@@ -139,16 +139,15 @@ class Microphone:
     def _find(self) -> str:
         """Find the device, and a rate and channels that it supports, close to 16 kHz mono; return its name."""
         self._device = int(self._asked) if self._asked is not None and self._asked.isdecimal() else self._asked
-        if is_system(self._asked) and (device := system_device()) is None:
-            raise InputError(NO_SYSTEM)
-        if is_system(self._asked):
-            self._device = device
+        if system := is_system(self._asked):
+            if (number := system_device()) is None:
+                raise InputError(NO_SYSTEM)
+            self._device = number
         found = self._library.query_devices(self._device, "input")
         name, rate = str(found["name"]), int(found["default_samplerate"])
-        if is_system(self._asked):
-            self._sleeps = "[loopback]" in name.lower()
-            if name in _SERVERS:  # unless the user has chosen a source
-                os.environ.setdefault(*_SERVERS[name])
+        self._sleeps = system and "[loopback]" in name.lower()
+        if system and name in _SERVERS:  # unless the user has chosen a source
+            os.environ.setdefault(*_SERVERS[name])
         for self._rate, self._channels in ((RATE, 1), (rate, 1), (rate, int(found["max_input_channels"]))):
             with suppress(self._library.PortAudioError):
                 self._library.check_input_settings(self._device, self._channels, "float32", samplerate=self._rate)

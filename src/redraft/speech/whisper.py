@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from redraft.captions.align import seam
+from redraft.captions.words import bare
 from redraft.cores import usable_cores
 from redraft.errors import ModelError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
@@ -239,14 +240,9 @@ def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple
         agreed: how many of these are fixed.
         words: the words of this pass.
     """
-    fixed, behind, found = (list(map(_bare, each)) for each in (before[:agreed], before[agreed:], words))
+    fixed, behind, found = ([bare(word) or word for word in each] for each in (before[:agreed], before[agreed:], words))
     now = [*before[:agreed], *words[seam(fixed, behind, found) :]]
     same = agreed
     while same < min(len(before), len(now) - 1) and before[same] == now[same]:
         same += 1
     return now, same
-
-
-def _bare(word: str) -> str:
-    """Return a word without case and punctuation, which passes change more often than words."""
-    return "".join(filter(str.isalnum, word)).casefold() or word
