@@ -140,7 +140,13 @@ def test_server_that_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert finals(recognised_by(f"vosk:{url}", 2.5)) == [*TENS, "20 21 22 23 24"]
 
 
-@pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        *("{", "[1]", "{}", '{"partial": 7}', '{"text": "\\ud800"}', '{"text": "a", "result": [{"word": "a"}]}'),
+        *(f'{{"text": "a", "result": [{{"start": {time}, "end": 1}}]}}' for time in ('"x"', "-1", "NaN", "null")),
+    ],
+)
 def test_nonsense_is_one_failure(nonsense: str) -> None:
     with serving(vosk(nonsense=nonsense)) as url:
         items = recognised_by(f"vosk:{url}")

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlunsplit
 
-from redraft.captions.events import Field
-from redraft.captions.formats.jsonl import check_fields, json_object
-from redraft.errors import InputError, OptionError
+from redraft.errors import OptionError
 from redraft.proxies import address_parts
 from redraft.speech.audio import Samples
 from redraft.speech.recogniser import Hypothesis
@@ -44,22 +42,8 @@ class Dialect(Protocol):
         Args:
             now: the time, which is taken where the message has none.
 
-        Raises:
-            InputError: it is not a message of this protocol.
+        Any exception may be raised for what is no message of this protocol; it is reported.
         """
-
-
-def parsed(message: str | bytes, fields: dict[str, Field], needed: Sequence[str]) -> dict[str, Any]:
-    """Parse a JSON message and check its known fields.
-
-    Raises:
-        InputError: it is not a JSON object, or a field is missing or invalid.
-    """
-    if isinstance(message, bytes):
-        raise InputError("the message must be text, not bytes")
-    found = json_object(message, tuple(fields))
-    check_fields(found, fields, needed, "a message")
-    return found
 
 
 def pcm(samples: Samples) -> bytes:

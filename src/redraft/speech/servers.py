@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from redraft import deadlines
-from redraft.captions.events import Failure
+from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.deadlines import Backoff
 from redraft.errors import InputError, MissingExtra
@@ -24,7 +24,7 @@ from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
 from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.dialect import Dialect, find_dialect
-from redraft.speech.recogniser import Hypothesis, Recognised, Transcript
+from redraft.speech.recogniser import Hypothesis, Recognised, Transcript, reason
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -152,9 +152,10 @@ class Server:
             self._waits, self._problem = self._patience.waits(), None
         try:
             for found in self.dialect.read(message, self.now() - self.origin):
+                Update("1", 0, found.text, time=found.end, start=found.start)  # refuses what is no update
                 yield found.later(self.origin)
-        except InputError as error:
-            yield Failure(f"a message of {self.url} cannot be used: {error}")
+        except Exception as error:
+            yield Failure(f"a message of {self.url} cannot be used: {reason(error)}")
 
     def close(self) -> None:
         """Close the connection."""

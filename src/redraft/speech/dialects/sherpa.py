@@ -7,23 +7,15 @@ segment ends.  The C++ server also sends ``is_final`` with a segment's last text
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
-from redraft.captions.events import FLAG, TEXT, Field, is_seconds, is_whole
 from redraft.speech.audio import Samples
-from redraft.speech.dialect import Dialect, parsed
+from redraft.speech.dialect import Dialect
 from redraft.speech.recogniser import Hypothesis
 
 SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
 PATH = "/"
-
-_FIELDS: dict[str, Field] = {
-    "text": TEXT,
-    "segment": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
-    "is_final": FLAG,
-    "start_time": (is_seconds, "a finite number of seconds, 0 or more"),
-    "timestamps": (lambda value: isinstance(value, list) and all(map(is_seconds, value)), "a list of seconds"),
-}
 
 
 class SherpaDialect(Dialect):
@@ -47,7 +39,7 @@ class SherpaDialect(Dialect):
         if message == "Done!":
             self.over = True
             return []
-        found = parsed(message, _FIELDS, ("text", "segment"))
+        found = json.loads(message)
         ended: list[Hypothesis] = []
         if found["segment"] != self._segment:
             if self._open and self._open.text:
