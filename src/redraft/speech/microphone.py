@@ -200,17 +200,13 @@ class Microphone:
         while not self._stopped:
             time.sleep(BLOCK_SECONDS)
             yield np.zeros(round(RATE * BLOCK_SECONDS), np.float32)
-            if next(blocks) % round(_RETRY / BLOCK_SECONDS) == 0 and self._is_back():
-                return
-
-    def _is_back(self) -> bool:
-        # PortAudio looks for devices only when it starts.
-        self._library._terminate()
-        self._library._initialize()
-        with suppress(self._library.PortAudioError, ValueError):  # an InputError too
-            self._find()
-            return True
-        return False
+            if next(blocks) % round(_RETRY / BLOCK_SECONDS) == 0:
+                # PortAudio looks for devices only when it starts.
+                self._library._terminate()
+                self._library._initialize()
+                with suppress(self._library.PortAudioError, ValueError):  # an InputError too
+                    self._find()
+                    return
 
     def stop(self) -> None:
         """Stop recording; audio already recorded is still yielded."""

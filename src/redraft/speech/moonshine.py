@@ -128,25 +128,19 @@ def _folder(name: str) -> Path:
         if not Path(name).is_dir():
             raise OptionError(f"moonshine has no model {name!r}: name one of {', '.join(MODELS)}, or a folder")
         return Path(name)
-    download = library("moonshine_voice.download")
-    requests = library("requests")
-    language = name.rpartition("-")[2]
-    for info in download.MODEL_INFO[language]["models"]:
-        if f"/model/{name}/" in info["download_url"]:
-            break
-    else:
+    download, language = library("moonshine_voice.download"), name.rpartition("-")[2]
+    known = download.MODEL_INFO[language]["models"]
+    if not (found := [info for info in known if f"/model/{name}/" in info["download_url"]]):
         raise ModelError(f"the installed moonshine-voice has no model {name!r}")
     print(f"redraft: moonshine:{name} ({MODELS[name]})", file=sys.stderr)
     try:
         folder, _ = download.download_model_from_info(
-            {**info, "language": language}, cache_root=models_folder() / "moonshine"
+            {**found[0], "language": language}, cache_root=models_folder() / "moonshine"
         )
-    except (requests.RequestException, OSError) as error:
-        host = info["download_url"].split("/")[2]
-        why = "no network" if isinstance(error, requests.ConnectionError) else first_sentence(error)
+    except OSError as error:  # also of its library for HTTP
         raise ModelError(
-            f"model {name!r} could not be downloaded from {host}: {why}; a folder with its files works too, as in "
-            f"moonshine:models/{name}"
+            f"model {name!r} could not be downloaded: {first_sentence(error)}; a folder with its files works too, as "
+            f"in moonshine:models/{name}"
         ) from error
     return Path(folder)
 

@@ -28,7 +28,7 @@ from types import ModuleType
 
 from redraft.captions.ending import Capitals
 from redraft.captions.languages import parse_language
-from redraft.errors import MissingExtra, ModelError, OptionError, RedraftError, first_sentence
+from redraft.errors import ModelError, OptionError, RedraftError, first_sentence
 from redraft.speech.audio import Samples, library
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
@@ -126,10 +126,7 @@ def open_recogniser(
         when_over(made.hurried.set)
     else:
         name, _, model = resolve(spec, language).partition(":")
-        try:
-            made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
-        except MissingExtra as error:
-            raise MissingExtra(f"{name}, the recogniser for {language}, cannot be used: {error}") from error
+        made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
     return made if punctuation is None else punctuated(made, punctuator(punctuation))
 
 
