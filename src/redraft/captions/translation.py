@@ -292,7 +292,8 @@ class Translation:
         ends, display, search = vocabulary.breaks.ends, settings.display, settings.search
         memory = {kind: copy(each) for kind, each in state.memory.items()}
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, ends)
-        shows_all = display.agree == 1 or (state.update is not None and state.update.final)
+        final = state.update is not None and state.update.final
+        shows_all = final or display.agree == 1
         # What the outputs before this one agree on; nothing if there are too few.
         stop = 0.0 if whole else float(settings.options.get("stop", 0.0))
         enough = 0 < len(state.outputs) == display.agree - 1
@@ -301,7 +302,7 @@ class Translation:
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:
             drafter, rule = settings.method.build(setup)
             certainty: Certainty | None = None
-            weighing: Weighing | Beam = Weighing()
+            weighing: Weighing | Beam = (followed := Weighing())
             if way is Way.BEAM and search:
                 width = min(search.hypotheses, vocabulary.hypotheses)
                 drafter = rule = weighing = Beam(width, vocabulary.end_tokens, ends, rule)
@@ -310,20 +311,17 @@ class Translation:
             if not shows_all:
                 certainty = Certainty(known, display.first_sight, stop, state.ending.trust)
             output = yield from decode(
-                prompt.ids,
+                prompt,
                 drafter,
                 rule,
                 previous=draft,
                 shown=common_prefix(state.shown, draft),
-                source_ids=prompt.source_ids,
-                encoder=prompt.encoder,
-                selection=prompt.selection,
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
                 line_end=asked.reader.end,
                 limit=min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt)),
                 stop_loops=True,
-                follower=certainty or weighing,
+                follow=certainty.follow if certainty else followed.follow if final else None,
             )
             likelihood = weighing.of(len(output.tokens), finished=output.finished)
             return replace(output, likelihood=likelihood), certainty

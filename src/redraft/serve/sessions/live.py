@@ -403,7 +403,7 @@ class LiveSession:
         """Whether nothing is being recognised or translated, or can be, and nothing waits to be sent to its owner."""
         if self.engine and self.engine.late:
             return True
-        if self.audio and self.audio.running and not self.audio.hangs:
+        if self.audio and self.audio.running:  # one that hangs is given up
             return False
         return not self.stream.waits and (self.broadcast.owner is None or self.broadcast.owner.empty)
 
