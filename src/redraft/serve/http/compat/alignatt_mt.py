@@ -113,7 +113,7 @@ class MtUpdate(Lenient):
     @property
     def committed(self) -> str:
         """The committed words as a text."""
-        return _text(self.words)
+        return reduce(_with_piece, (cleaned(word) for word, *_ in self.words), "")
 
     @property
     def text(self) -> str:
@@ -132,10 +132,6 @@ class MtUpdate(Lenient):
 def _seconds(milliseconds: Sequence[float | None]) -> float | None:
     """Return a time in seconds; None if it is missing or invalid."""
     return next((each / 1000 for each in milliseconds if each is not None and is_seconds(each)), None)
-
-
-def _text(words: _Words) -> str:
-    return reduce(_with_piece, (cleaned(word) for word, *_ in words), "")
 
 
 def _with_piece(text: str, piece: str) -> str:
@@ -191,6 +187,7 @@ class Conversation:
         if (engine := session.engine) is None:
             raise Refused("engine", STOPPED)
         self._session, self._engine, (self._lane,) = session, engine, session.lanes.values()
+        session.heard = lambda answer: None  # which says of the session that its client is one of these
         self._open = _Open(0, committed=prefix)
         #: The client's number of the last utterance that has ended.
         self._ended = -1
