@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -38,7 +38,7 @@ from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.engine.engine import Stopped
 from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
-from redraft.protocol.codes import Refused, describe
+from redraft.protocol.codes import Refused
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.service import STOPPED, refused_option
@@ -393,10 +393,7 @@ async def _next(websocket: WebSocket, hub: Hub, kind: type[M]) -> M:
         pass
     if len(text.encode()) > hub.settings.message_bytes:
         raise Refused("protocol", f"the message must have at most {hub.settings.message_bytes} bytes")
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        raise Refused.of("protocol", describe(error, kind)) from None
+    return kind.checked(text)
 
 
 async def _read(websocket: WebSocket, hub: Hub, session: LiveSession, mailbox: Mailbox) -> None:
