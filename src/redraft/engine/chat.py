@@ -15,7 +15,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import Asking
+from redraft.decoding.types import Asking, Prompt
 from redraft.engine.lanes import Ids, Task, Wish
 from redraft.errors import OptionError
 
@@ -81,7 +81,7 @@ class Chat:
 
         def run(draft: Ids) -> Asking[tuple[Answered, Ids]]:
             output = yield from decode(
-                ids, PreviousOutput(), Exact(), previous=draft, end_tokens=vocabulary.end_tokens, limit=limit
+                Prompt(ids), PreviousOutput(), Exact(), previous=draft, end_tokens=vocabulary.end_tokens, limit=limit
             )
             text = self.bytes_of(output.tokens).decode(errors="replace")
             return Answered(text, output.cut, len(ids), len(output.tokens)), output.tokens

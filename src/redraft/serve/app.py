@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
 
-from redraft import interrupt
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, on_transformers, open_models
 from redraft.backends.options import MOST_SEQUENCES
@@ -68,8 +67,7 @@ def open_hub(settings: ServeSettings) -> Hub:
     """Return the hub, with its models unless it serves only viewers.  Raises `RedraftError` if one cannot be used."""
     if settings.viewers_only:
         return make_hub(settings, None, [])
-    with interrupt.ends_process():
-        engines = open_backends(settings)
+    engines = open_backends(settings)
     service = Service(engines[0], settings)
     try_recogniser(settings, service.languages[0])
     return make_hub(settings, service, engines)

@@ -66,7 +66,7 @@ class ServeSettings(BaseModel):
         0,
         ge=0,
         le=64,
-        description="number of engines; 0: one per core for small models, measured for models on a server, else 1",
+        description="number of engines; 0: one per core for small models, one per slot for models on a server, else 1",
     )
 
     sessions: int = Field(128, ge=1, le=10_000, description="maximum number of sessions")

@@ -117,25 +117,10 @@ def shards(tmp_path: Path) -> list[Path]:
     return sorted(tmp_path.glob("*.safetensors"))
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "is empty"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS to a file that is missing"),
-        (b"<!doctype html>", "is a web page"),
-        (b"\x10" + bytes(100), "is broken .*: download it again"),
-    ],
-)
-def test_shard_that_is_no_weights_is_named(shards: list[Path], content: bytes, reason: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n", b"\x10" + bytes(100)])
+def test_broken_shard_is_one_sentence(shards: list[Path], content: bytes) -> None:
     shards[1].write_bytes(content)
-    with pytest.raises(ModelError, match=f"cannot be loaded with transformers: {shards[1].name} {reason}"):
-        open_backend(str(shards[1].parent), ENGINE)
-
-
-def test_shard_that_cannot_be_read(shards: list[Path]) -> None:
-    shards[1].unlink()
-    shards[1].mkdir()
-    with pytest.raises(ModelError, match=f"{shards[1].name} cannot be read: Is a directory"):
+    with pytest.raises(ModelError, match=r"cannot be loaded with transformers: [^.]+$"):
         open_backend(str(shards[1].parent), ENGINE)
 
 

@@ -292,7 +292,7 @@ def _released(now: _Open, text: str, shown: str, committed: str) -> str:
 
 def kept(state: State, text: str, translation: Translation, utterance: str) -> State:
     """Return a state of which the reader has seen a text, the beginning of its output, and no more."""
-    pieces, vocabulary = state.decoded.pieces, translation.vocabulary
+    pieces = state.decoded.pieces
     beginnings = (
         translation.writing.convert(whole_characters(b"".join(pieces[:n])).strip()) for n in range(len(pieces) + 1)
     )
@@ -300,7 +300,7 @@ def kept(state: State, text: str, translation: Translation, utterance: str) -> S
     if count is not None and state.draft[:count] == state.output[:count]:
         return replace(state, shown=state.output[:count])
     # seen on an earlier connection, or the model has left it all the same
-    ids = as_output(text, state.output, vocabulary.tokenize, vocabulary.token_bytes)
+    ids = as_output(text, state.output, translation.vocabulary)
     return replace(state, update=state.update or Update(utterance, 0, ""), draft=ids, shown=ids)
 
 
