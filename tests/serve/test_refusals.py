@@ -118,11 +118,9 @@ def test_post_rate() -> None:
 
 
 def test_slow_rate() -> None:
-    now = [0.0]
-    rate = Rate(0.5, 0.5, lambda: now[0])
-    assert rate.take() == 0 < rate.take()
-    now[0] = 2.0
-    assert rate.take() == 0
+    rate = Rate(0.5, 0.5)
+    assert rate.take(0.0) == 0 < rate.take(0.0)
+    assert rate.take(2.0) == 0
     with running(updates_per_second=0.9) as server, server.socket() as socket:
         socket.start()
         say(socket, "we saw", final=False)

@@ -1,10 +1,4 @@
-"""The contract between clients and servers; it imports neither.
-
-messages  what they send each other over a websocket
-bodies    requests and responses over HTTP that are no such messages
-codes     the error codes
-fields    sentences about invalid messages and settings
-"""
+"""The contract between clients and servers; it imports neither."""
 
 from redraft.protocol.messages import (
     BACKLOG_SECONDS,

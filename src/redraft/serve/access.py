@@ -10,7 +10,6 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 
 from redraft.errors import OptionError
@@ -111,17 +110,21 @@ class Bucket:
         return max(0.0, tokens - self.left) / self._per_second
 
 
-class Rate:
+class Rate(Bucket):
     """A token bucket that holds up to ``burst`` tokens, at least 1."""
 
-    def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bucket, self._clock = Bucket(per_second, max(1.0, burst)), clock
+    def __init__(self, per_second: float, burst: float) -> None:
+        super().__init__(per_second, max(1.0, burst))
 
-    def take(self) -> float:
-        """Take a token and return 0; if the bucket is empty, return the seconds until the next token."""
-        self._bucket.fill(self._clock())
-        if not (wait := self._bucket.wait(1)):
-            self._bucket.left -= 1
+    def take(self, now: float | None = None) -> float:
+        """Take a token and return 0; if it is empty, return the seconds until the next one.
+
+        Args:
+            now: the time, in seconds of the monotonic clock; None reads it.
+        """
+        self.fill(time.monotonic() if now is None else now)
+        if not (wait := self.wait(1)):
+            self.left -= 1
         return wait
 
     async def turn(self) -> None:

@@ -192,6 +192,5 @@ async def _http_error(request: Request, error: Exception) -> Response:
         sent = request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1")
         return HTMLResponse(pages.missing(sent.removeprefix(request.scope.get("root_path", ""))), status)
     methods = " or ".join(sorted((headers or {}).get("Allow", "").split(", ")))
-    sentences = {404: "there is nothing at this address", 405: f"this method is not allowed here: use {methods}"}
-    sentence = sentences.get(status, "refused")
-    return refusal(Refused(code, sentence), status, headers)
+    wrong = f"this method is not allowed here: use {methods}" if status == 405 else "there is nothing at this address"
+    return refusal(Refused(code, wrong), status, headers)

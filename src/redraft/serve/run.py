@@ -17,7 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
 
 import h11
 import uvicorn
@@ -189,16 +188,6 @@ class Requests(H11Protocol):
             self._late = None
 
 
-def _http(**given: Any) -> Braked:
-    """Return the protocol of a connection until it becomes a websocket."""
-    return Braked(Requests(**given))
-
-
-def _websocket(**given: Any) -> Braked:
-    """Return the protocol of a websocket."""
-    return Braked(WebSocketsSansIOProtocol(**given))
-
-
 class CaptionServer(uvicorn.Server):
     """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
 
@@ -215,9 +204,9 @@ class CaptionServer(uvicorn.Server):
                 make_app(hub),
                 backlog=1,  # connections accepted in a round of the loop; see `Listening`
                 ssl_context_factory=(lambda *_: tls) if tls else None,
-                http=_http,  # type: ignore[arg-type]
+                http=lambda **given: Braked(Requests(**given)),  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=_MOST_HEAD,
-                ws=_websocket,  # type: ignore[arg-type]
+                ws=lambda **given: Braked(WebSocketsSansIOProtocol(**given)),  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=deadlines.PING,
                 ws_ping_timeout=2 * deadlines.PING,

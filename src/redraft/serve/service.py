@@ -41,7 +41,7 @@ from redraft.protocol.bodies import Offer, OfferedMethod
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.settings import ServeSettings
-from redraft.speech.registry import all_recognisers, resolve
+from redraft.speech.registry import resolve
 from redraft.translator import prompt_encoder, source_languages, vocabulary_of
 
 T = TypeVar("T")
@@ -162,12 +162,11 @@ def offer_of(service: Service, *, key: bool) -> Offer:
 
 @cache
 def offered_recogniser(spec: str, language: str) -> str:
-    """Return a recogniser's name, and its model if that is a public name rather than a place."""
+    """Return a recogniser's name, and its model if that is a name rather than a path or an address."""
     with suppress(RedraftError):  # it may still recognise another language
         spec = resolve(spec, language)
     name, _, model = spec.partition(":")
-    public = model in getattr(all_recognisers().get(name), "MODELS", ())
-    return spec if public else name
+    return name if "/" in model else spec
 
 
 STOPPED = "the server cannot translate any more and must be started again"

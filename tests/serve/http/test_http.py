@@ -304,15 +304,13 @@ def test_invalid_key_file(tmp_path: Path, line: str) -> None:
 
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=60))
 def test_rate(waits: list[float]) -> None:
-    now = [0.0]
-    rate, taken = Rate(2, 3, lambda: now[0]), 0
+    rate, taken, now = Rate(2, 3), 0, 0.0
     for wait in waits:
-        now[0] += wait
-        taken += rate.take() == 0
-        assert taken <= 3 + 2 * now[0] + 1e-6
-    if wait := rate.take():
-        now[0] += wait + 1e-9
-        assert rate.take() == 0
+        now += wait
+        taken += rate.take(now) == 0
+        assert taken <= 3 + 2 * now + 1e-6
+    if wait := rate.take(now):
+        assert rate.take(now + wait + 1e-9) == 0
 
 
 def test_rate_per_address() -> None:

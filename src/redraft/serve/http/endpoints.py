@@ -126,10 +126,10 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     @classmethod
-    def checked(cls, found: Mapping[str, Any], code: str = "protocol") -> Self:
-        """Validate fields.  Raises `Refused` with this code if one is missing or invalid."""
+    def checked(cls, found: Mapping[str, Any] | str, code: str = "protocol") -> Self:
+        """Validate fields, or JSON.  Raises `Refused` with this code if one is missing or invalid."""
         try:
-            return cls.model_validate(found)
+            return cls.model_validate_json(found) if isinstance(found, str) else cls.model_validate(found)
         except ValidationError as error:
             raise Refused.of(code, describe(error, cls)) from None
 

@@ -7,7 +7,6 @@ import hashlib
 import html
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
@@ -81,7 +80,7 @@ async def overlay(request: Request) -> Response:
     """Return the overlay or, where its address names neither a room nor a session, the form that builds one."""
     if not request.query_params.keys() & {"room", "session"}:
         return RedirectResponse("overlay-form")
-    answer = _file(WEB / "overlay.html").answer(request)
+    answer = _sent(WEB / "overlay.html", request)
     answer.headers["content-security-policy"] = STYLED
     return answer
 
@@ -99,32 +98,27 @@ def routes() -> list[BaseRoute]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A text of the pages, compressed once: an audience that opens a page together must not delay captions."""
-
-    plain: bytes
-    packed: bytes
-    kind: str
-    tag: str
-
-    def answer(self, request: Request) -> Response:
-        """Return the text, or that the browser has it already."""
-        headers = {"etag": self.tag, "vary": "accept-encoding"}
-        if self.tag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        if "gzip" not in request.headers.get("accept-encoding", ""):
-            return Response(self.plain, media_type=self.kind, headers=headers)
-        return Response(self.packed, media_type=self.kind, headers=headers | {"content-encoding": "gzip"})
-
-
 @cache
-def _file(path: Path) -> _File:
-    """Return a file as it was when it was first asked for."""
+def _file(path: Path) -> tuple[bytes, bytes, str, str]:
+    """Return a file as it was when it was first asked for, the same compressed, its media type, and its tag.
+
+    It is compressed once: an audience that opens a page together must not delay captions.
+    """
     plain = break_rules() if path == WEB / BREAK_RULES else path.read_bytes()
     kind = guess_type(path)[0] or "application/octet-stream"
     # Everyone gets the same texts, so their compressed length reveals nothing.
-    return _File(plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
+    return plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
+
+
+def _sent(path: Path, request: Request) -> Response:
+    """Return a file, or that the browser has it already."""
+    plain, packed, kind, tag = _file(path)
+    headers = {"etag": tag, "vary": "accept-encoding"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(plain, media_type=kind, headers=headers)
+    return Response(packed, media_type=kind, headers=headers | {"content-encoding": "gzip"})
 
 
 def break_rules() -> bytes:
@@ -150,7 +144,7 @@ def _files(files: Mapping[str, Path]) -> Callable[[Request], Awaitable[Response]
     async def answer(request: Request) -> Response:
         if (path := files.get(request.path_params.get("name", ""))) is None:
             raise HTTPException(404)
-        return _file(path).answer(request)
+        return _sent(path, request)
 
     return answer
 

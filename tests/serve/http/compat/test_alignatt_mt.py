@@ -428,6 +428,12 @@ def test_room_in_use(server: Running, room: str, monkeypatch: pytest.MonkeyPatch
             first.hear()
 
 
+def test_room_of_a_client_that_has_said_nothing(server: Running, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "QUIET", 0.0)
+    with server.socket(f"/?room={room}") as first, server.socket(f"/?room={room}") as second:
+        assert begun(first)["type"] == begun(second)["type"] == "init_ok"
+
+
 def test_session_of_a_page_is_not_replaced(server: Running, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "QUIET", 0.0)
     with server.socket() as page, server.socket(f"/?room={room}") as socket:

@@ -10,7 +10,7 @@ setting ``compat`` names it; docs/compat.md has an example.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import TypeAlias
 
 from starlette.routing import BaseRoute
@@ -53,14 +53,11 @@ def compat_routes(hub: Hub) -> list[BaseRoute]:
 
 
 def _dialect(name: str) -> Dialect:
-    if name in BUILT_IN:
-        return BUILT_IN[name]
-    added: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-    if name not in added:
+    added = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in {*BUILT_IN, *added}:
         raise OptionError(f"must be one or more of {', '.join([*BUILT_IN, *added])}, not {name!r}", "compat")
     try:
-        found: Dialect = added[name].load()
+        return BUILT_IN.get(name) or added[name].load()
     except Exception as error:  # its code may raise anything
         problem = f": {name!r} ({added[name].value}) could not be loaded: {first_sentence(error)}"
         raise OptionError(problem, "compat") from error
-    return found

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -38,7 +38,7 @@ from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.engine.engine import Stopped
 from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
-from redraft.protocol.codes import Refused, describe
+from redraft.protocol.codes import Refused
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.service import STOPPED, refused_option
@@ -113,7 +113,7 @@ class MtUpdate(Lenient):
     @property
     def committed(self) -> str:
         """The committed words as a text."""
-        return _text(self.words)
+        return reduce(_with_piece, (cleaned(word) for word, *_ in self.words), "")
 
     @property
     def text(self) -> str:
@@ -132,10 +132,6 @@ class MtUpdate(Lenient):
 def _seconds(milliseconds: Sequence[float | None]) -> float | None:
     """Return a time in seconds; None if it is missing or invalid."""
     return next((each / 1000 for each in milliseconds if each is not None and is_seconds(each)), None)
-
-
-def _text(words: _Words) -> str:
-    return reduce(_with_piece, (cleaned(word) for word, *_ in words), "")
 
 
 def _with_piece(text: str, piece: str) -> str:
@@ -191,6 +187,7 @@ class Conversation:
         if (engine := session.engine) is None:
             raise Refused("engine", STOPPED)
         self._session, self._engine, (self._lane,) = session, engine, session.lanes.values()
+        session.heard = lambda answer: None  # which says of the session that its client is one of these
         self._open = _Open(0, committed=prefix)
         #: The client's number of the last utterance that has ended.
         self._ended = -1
@@ -396,10 +393,7 @@ async def _next(websocket: WebSocket, hub: Hub, kind: type[M]) -> M:
         pass
     if len(text.encode()) > hub.settings.message_bytes:
         raise Refused("protocol", f"the message must have at most {hub.settings.message_bytes} bytes")
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        raise Refused.of("protocol", describe(error, kind)) from None
+    return kind.checked(text)
 
 
 async def _read(websocket: WebSocket, hub: Hub, session: LiveSession, mailbox: Mailbox) -> None:

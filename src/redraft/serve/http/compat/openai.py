@@ -64,12 +64,6 @@ class ChatMessage(Lenient):
         return "system" if self.role == "developer" else self.role, "".join(part.text for part in parts)
 
 
-class TextFormat(Lenient):
-    """The form of a response: text, not JSON."""
-
-    type: Literal["text"] = "text"
-
-
 class Asked(Body):
     """What all requests have; how to sample is ignored."""
 
@@ -77,7 +71,7 @@ class Asked(Body):
 
     model: str = Field("", max_length=1000)
     n: Literal[1] | None = None
-    response_format: TextFormat | None = None
+    response_format: dict[str, Literal["text"]] | None = None  # not JSON
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     max_output_tokens: int | None = Field(None, ge=1)
