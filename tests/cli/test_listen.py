@@ -119,7 +119,7 @@ def test_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripte
         (["talk.wav", "--device", "2"], "--device is for the microphone, so leave it out with a file"),
         (["--speed", "2"], "--speed is for a file, so leave it out with the microphone"),
         (["talk.wav", "--speed", "0"], "0.0 is not in the range x>0"),
-        (["talk.wav", "--room", "hall-1"], "--room needs --server"),
+        (["talk.wav", "--room", "hall-1"], "--room is for a session on a server"),
     ],
 )
 def test_refusals(

@@ -16,28 +16,6 @@ LATE, CAUGHT_UP = 5.0, 2.5
 _GAP = 1.0
 
 
-class Lateness:
-    """Decides when it is worth saying that captions are late: when they fall behind, and when that has doubled."""
-
-    def __init__(self) -> None:
-        self._limit = LATE
-
-    def news(self, seconds: float) -> bool:
-        """Whether to say that captions are so many seconds behind."""
-        if seconds < CAUGHT_UP:
-            self._limit = LATE
-        if seconds <= self._limit:
-            return False
-        self._limit = 2 * seconds
-        return True
-
-
-def captions_behind(seconds: float, able: str) -> str:
-    """Return one sentence on captions that are late, with what the model can do here if that is known."""
-    remedy = able or "choose fewer languages, a smaller model, or a machine with more cores"
-    return f"captions are {seconds:.0f} s behind the speech: {remedy}"
-
-
 #: Seconds without words after which this is reported.
 LONG = 30.0
 #: What to look at then.
@@ -48,7 +26,8 @@ class Watch:
     """Watches a source of audio: how far its captions are behind, and for how long no word was recognised.
 
     Captions are behind from when their words were spoken.  Live audio comes at the speed of speech and can be read too
-    late, but never too early, so the earliest block shows when the source began.
+    late, but never too early, so the earliest block shows when the source began.  Words without audio are as old as the
+    update with them.
 
     Args:
         warn: called with one sentence when captions fall behind, or after `LONG` seconds without words, and again when
@@ -76,7 +55,8 @@ class Watch:
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
-        self._late = Lateness()
+        #: Seconds behind beyond which the next warning comes.
+        self._late = LATE
         #: When a connection was last lost; what was spoken before is late because of that.
         self._away = -math.inf
         self.able: Callable[[], str] = str
@@ -132,17 +112,27 @@ class Watch:
         """
         return self._clock() - self._began - self._due(end)
 
-    def check(self, event: Event) -> None:
-        """Warn if an event that has just been written is more than `LATE` seconds behind."""
-        if isinstance(event, Failure) or event.time is None:
+    def check(self, event: Event, waited: float = 0.0) -> None:
+        """Warn if an event that has just been written is more than `LATE` seconds behind.
+
+        Args:
+            waited: seconds since its update was read, which count if there is no audio.
+        """
+        captions = waited
+        if self._began < math.inf:
+            if isinstance(event, Failure) or event.time is None:
+                return
+            captions = self.behind(event.time)
+        if captions < CAUGHT_UP:
+            self._late = LATE
+        if captions <= self._late or self._clock() - captions <= self._away:
             return
-        captions = self.behind(event.time)
-        if self._clock() - captions <= self._away or not self._late.news(captions):
-            return
+        self._late = 2 * captions
         if self._recogniser > captions / 2:
             self._warn(f"the recogniser is {captions:.0f} s behind the speech: {self.remedy}")
         else:
-            self._warn(captions_behind(captions, self.able()))
+            remedy = self.able() or "choose fewer languages, a smaller model, or a machine with more cores"
+            self._warn(f"captions are {captions:.0f} s behind the speech: {remedy}")
 
     def _due(self, position: float) -> float:
         """Return how many seconds after the source began the audio up to a position was spoken."""

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence
@@ -61,13 +61,13 @@ class Transcript:
     """
 
     def __init__(self, sentences: SentenceCutter | None = None) -> None:
-        self._sentences, self._capitals = sentences, Capitals()
+        self._sentences, self._mixed = sentences, False
         self._utterance = 1
         self._last: Update | None = None
 
     def update(self, hypothesis: Hypothesis) -> Update | None:
         """Return the update for a hypothesis, at the end of the recognised audio; None if nothing has changed."""
-        self._capitals, text = self._capitals.lowered(received(hypothesis.text))
+        text, self._mixed = lowered(received(hypothesis.text), mixed=self._mixed)
         last = self._last
         if last is None and not text:
             return None  # noise without words is not an utterance

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.languages import parse_language
 from redraft.errors import ModelError, OptionError, RedraftError, first_sentence
 from redraft.speech.audio import Samples, library
@@ -219,11 +219,11 @@ def punctuated(recogniser: Recogniser, punctuate: Callable[[str], str]) -> Recog
     """Return a recogniser with punctuated hypotheses; a final full stop is added only at the end of the utterance."""
 
     def recognise(blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
-        capitals = Capitals()
+        mixed = False
         with closing(recogniser(blocks)) as recognised:
             for each in recognised:
                 if isinstance(each, Hypothesis) and each.text.strip():
-                    capitals, text = capitals.lowered(each.text)
+                    text, mixed = lowered(each.text, mixed=mixed)
                     text = punctuate(text)
                     each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
                 yield each

@@ -176,8 +176,7 @@ class LiveSession:
         language = self.transcript.source
         if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
             return
-        same = {name: getattr(spoken, name) for name in ("utterance", "seq", "final", "time", "speaker", "start")}
-        caption = events.Caption(language=language, text=text, **same)
+        caption = events.Caption.of(spoken, language, text)
         if spoken.final:
             self.broadcast.final(caption, 0.0, made, known=True)
         else:
