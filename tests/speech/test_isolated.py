@@ -170,8 +170,8 @@ def test_bounded_memory() -> None:
     recogniser = opened()
     with closing(recogniser(silence(3600))) as recognised:
         assert any(isinstance(each, float) and each > 59 for each in recognised)
-        assert len(recogniser._process.audio) <= 31.2 * 16_000
-    assert not len(recogniser._process.audio)
+        assert len(recogniser._process.audio._audio) <= 31.2 * 32_000
+    assert not recogniser._process.audio._audio
 
 
 def test_reader_gone() -> None:

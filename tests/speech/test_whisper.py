@@ -169,7 +169,7 @@ def test_unfinished(text: str, left: str) -> None:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """The models that were opened, with their options, on a machine without a GPU."""
+    """The models that were opened, with their options."""
     found: list[tuple[str, dict[str, Any]]] = []
 
     def open_model(name: str, **options: Any) -> Model:
@@ -185,13 +185,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     fake = SimpleNamespace(WhisperModel=open_model)
     monkeypatch.setitem(sys.modules, "faster_whisper", fake)
     monkeypatch.setattr(module, "SpeechDetector", lambda: loud)
-    machine(monkeypatch, 0, {"float32", "int8", "int8_float32"})
     return found
-
-
-def machine(monkeypatch: pytest.MonkeyPatch, gpus: int, supported: set[str]) -> None:
-    fake = SimpleNamespace(get_cuda_device_count=lambda: gpus, get_supported_compute_types=lambda device: supported)
-    monkeypatch.setitem(sys.modules, "ctranslate2", fake)
 
 
 def test_model_names(opened: list[tuple[str, dict[str, Any]]], tmp_path: Path) -> None:
@@ -203,29 +197,6 @@ def test_model_names(opened: list[tuple[str, dict[str, Any]]], tmp_path: Path) -
         (tmp_path / name).touch()
     assert isinstance(open_recogniser(f"whisper:{tmp_path}"), Whisper)
     assert [name for name, _ in opened] == ["base.en", "large-v3-turbo", str(tmp_path)]
-
-
-@pytest.mark.parametrize(
-    ("gpus", "supported", "device", "compute_type"),
-    [
-        (0, {"float32", "int8", "int8_float32"}, "cpu", "int8_float32"),
-        (0, {"float32"}, "cpu", "float32"),
-        (1, {"float32", "float16", "int8_float32", "int8_float16"}, "cuda", "float16"),
-        (1, {"float32", "int8_float32"}, "cuda", "int8_float32"),
-    ],
-)
-def test_weights_by_device(
-    opened: list[tuple[str, dict[str, Any]]],
-    monkeypatch: pytest.MonkeyPatch,
-    gpus: int,
-    supported: set[str],
-    device: str,
-    compute_type: str,
-) -> None:
-    machine(monkeypatch, gpus, supported)
-    open_recogniser("whisper")
-    ((_, options),) = opened
-    assert (options["device"], options["compute_type"]) == (device, compute_type)
 
 
 @pytest.mark.usefixtures("opened")

@@ -38,8 +38,8 @@ _FIRST = 2
 _TAG = rb"ID3[\x02-\x04]\x00[\x00-\xf0]([\x00-\x7f]{4})"
 _FRAME = rb"\xff[\xe2\xe3\xea\xeb\xf2\xf3\xfa\xfb](?:.{11}|.{19}|.{34})(?:Xing|Info)\x00\x00\x00"
 _MP3 = re.compile(_TAG + b"|" + _FRAME, re.DOTALL)
-#: The name of a chunk of a RIFF file.
-_NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_ ]{3}")
+#: The name of a chunk, as RIFF files have them, rather than the beginning of another file.
+_NAME = re.compile(rb"(?!RIFF|RF64|FORM|caff|fLaC|OggS)[A-Za-z0-9_][A-Za-z0-9_ ]{3}")
 
 
 class Part:
@@ -74,11 +74,6 @@ class Part:
         self._place = min(self._size, begin + size)
         head = self._head[begin : self._place]
         return head + self._data[self._start + begin + len(head) : self._start + self._place]
-
-
-def is_chunk(head: bytes) -> bool:
-    """Whether a chunk of a file of chunks begins with these bytes, rather than another file."""
-    return _NAME.match(head) is not None and head[:4] not in (b"RIFF", b"RF64", b"FORM", b"caff", b"fLaC", b"OggS")
 
 
 def parts(data: mmap.mmap, kind: str | None) -> list[Part]:
@@ -237,7 +232,7 @@ def file_blocks(path: str) -> Iterator[Samples]:
                 with soundfile.SoundFile(part) as opened:
                     yield from resampled(_decoded(opened), opened.samplerate)
                     rest = len(part) - part.tell()
-                if rest > _REST and not is_chunk(part.read(16)):
+                if rest > _REST and not _NAME.match(part.read(4)):  # such as a picture
                     raise InputError(
                         f"input file {path!r} goes on behind the end that its header names: {rest} bytes were not "
                         f"heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"

@@ -40,10 +40,6 @@ class AudioBuffer:
         #: Places with the number of samples that are missing before them, from each on.
         self._gaps = [(0, 0)]
 
-    def __len__(self) -> int:
-        """Return the number of samples that were not forgotten."""
-        return self.added - self.first
-
     def add(self, samples: bytes) -> None:
         """Add samples, which have just arrived."""
         self._audio += samples

@@ -312,9 +312,8 @@ class SentenceCutter:
     def _is_long(self, sentence: _Sentence, first: int, last: int, since: float | None, *, ended: bool) -> bool:
         words, time = length([each.bare for each in sentence.words[first:last]]), sentence.last.time
         times = _KEPT if self._whole and not (first or sentence.cut is not None) else 1
-        if ended or since is None or time is None:
-            return words > times * WORDS
-        return words > times * WORDS or (time - since > times * SECONDS and words > 2 * SHORTEST)
+        seconds = 0.0 if ended or since is None or time is None else time - since
+        return words > times * WORDS or (seconds > times * SECONDS and words > 2 * SHORTEST)
 
     def _end(self, sentence: _Sentence) -> Iterator[Update]:
         """Yield the last update of the sentence at the end of an utterance; unless the next one may continue it."""

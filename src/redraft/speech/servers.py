@@ -121,9 +121,7 @@ class Server:
             if away:
                 self._news(f"the recogniser at {self.url} is back")
             return
-        still = "is not tried again" if self.hurried.is_set() else "ends every connection at once"
-        reason = self._problem or f"{self.url} {still}"
-        raise InputError(f"the connection was lost, and {reason}")
+        raise InputError(f"the connection was lost, and {self._problem or f'{self.url} is tried no longer'}")
 
     def send(self, message: str | bytes) -> None:
         """Send a message; raises ``closed`` if the connection is lost."""

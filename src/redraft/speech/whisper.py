@@ -63,8 +63,6 @@ MODELS = {
 
 #: Minimum seconds of new audio between two passes.
 STEP = 1.0
-#: Weights in memory by device, the best first; a device that supports none of them gets 32-bit floats.
-_COMPUTE_TYPES = {"cpu": ("int8_float32",), "cuda": ("float16", "int8_float32")}
 #: Whisper is not faster with more threads.
 _MOST_THREADS = 4
 #: Maximum tokens of a pass over unfinished speech, per second and besides; cut speech can set off endless repetitions.
@@ -107,20 +105,16 @@ def open_model(name: str) -> Any:
     Raises:
         ModelError: the model is unknown, or cannot be downloaded or opened.
     """
-    whisper, ctranslate2 = library("faster_whisper", "listen-whisper"), library("ctranslate2", "listen-whisper")
+    whisper = library("faster_whisper", "listen-whisper")
     folder = Path(name).expanduser()
     if folder.is_dir():
         for file in ("model.bin", "tokenizer.json"):  # without the latter, one would be downloaded
             if not (folder / file).exists():
                 raise ModelError(f"folder {name!r} is not a Whisper model of CTranslate2: {file} is missing")
-    device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
-    supported = ctranslate2.get_supported_compute_types(device)
-    compute_type = next((each for each in _COMPUTE_TYPES[device] if each in supported), "float32")
     try:
         return whisper.WhisperModel(
             str(folder) if folder.is_dir() else name,
-            device=device,
-            compute_type=compute_type,
+            compute_type="auto",  # the fastest that the device supports
             cpu_threads=min(_MOST_THREADS, usable_cores()),
         )
     except Exception as error:

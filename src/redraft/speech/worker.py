@@ -52,7 +52,7 @@ class Progress:
 
     def line(self) -> bytes:
         """Return it as a line of JSON."""
-        item = self.item and {type(self.item).__name__: asdict(self.item)}
+        item = self.item and [type(self.item).__name__, asdict(self.item)]
         return json.dumps([self.samples, self.cpu, item, self.kind]).encode() + b"\n"
 
     @classmethod
@@ -64,10 +64,9 @@ class Progress:
         """
         try:
             samples, cpu, item, kind = json.loads(line)
-            for name, fields in (item or {}).items():
-                item = {"Hypothesis": Hypothesis, "Failure": Failure}[name](**fields)
-            return cls(int(samples), float(cpu), item, kind)
-        except (KeyError, TypeError) as error:
+            found = item and {"Hypothesis": Hypothesis, "Failure": Failure}[item[0]](**item[1])
+            return cls(int(samples), float(cpu), found, kind)
+        except (LookupError, TypeError) as error:
             raise ValueError("invalid message") from error
 
 

@@ -115,7 +115,7 @@ class Talk:
         self.audio.finish(then=over.set)
         await asyncio.wait_for(over.wait(), SECONDS)
         assert self.finals == sent
-        assert not len(self.audio._stream.process.audio) if self.audio._stream else not sent
+        assert not self.audio._stream.process.audio._audio if self.audio._stream else not sent
 
 
 @given(st.integers(0, 100_000))

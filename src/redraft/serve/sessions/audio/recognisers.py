@@ -34,11 +34,6 @@ class Recognisers:
         metrics.gauge("redraft_listening", "Sessions whose speech is being recognised", lambda: self.taken)
 
     @property
-    def offered(self) -> bool:
-        """Whether the operator has configured a recogniser."""
-        return self.settings.recogniser is not None
-
-    @property
     def taken(self) -> int:
         """Number of places in use: one for each task of `run`."""
         return sum(not task.done() for task in self._tasks)

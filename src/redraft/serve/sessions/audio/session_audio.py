@@ -38,6 +38,7 @@ class AudioStream:
 
     Attributes:
         wanted: what its client has asked for.
+        name: prefix of its utterances' names.
         process: its recogniser, in which its audio waits from the beginning.
         sentences: cuts what is recognised.
         transcript: what is recognised, as updates; its utterances are numbered anew for the client.
@@ -55,7 +56,8 @@ class AudioStream:
     """
 
     def __init__(self, wanted: protocol.Audio, process: RecogniserProcess, *, whole: bool = False) -> None:
-        self.wanted, self.process, self.sentences = wanted, process, SentenceCutter(whole=whole)
+        self.wanted, self.name, self.process = wanted, wanted.stream, process
+        self.sentences = SentenceCutter(whole=whole)
         self.transcript = Transcript(self.sentences)
         self.time, self.first, self.before = wanted.time, wanted.samples, wanted.utterance - 1
         self.begun, self.ended, self.over, self.dropped = monotonic(), False, False, 0
@@ -63,11 +65,6 @@ class AudioStream:
         self.newest: dict[int, protocol.Recognised] = {}
         self.last: Update | None = None
         self.progress = Progress()
-
-    @property
-    def name(self) -> str:
-        """Prefix of its utterances' names."""
-        return self.wanted.stream
 
     @property
     def received(self) -> int:
@@ -198,7 +195,7 @@ class SessionAudio:
     def begin(self, wanted: protocol.Audio) -> None:
         """Start or resume a stream, which ends any other.  Raises `Refused` if no recogniser is free."""
         try:
-            if not self._recognisers.offered:
+            if self._recognisers.settings.recogniser is None:
                 raise Refused("audio", NO_RECOGNISER)
             self._touched, self._first = monotonic(), True
             current = self._stream if self.running else None
@@ -250,7 +247,7 @@ class SessionAudio:
             Refused: they cannot be used; or, only the first time, they are dropped, or there is no stream for them.
         """
         stream = self._latest
-        if not self._recognisers.offered:
+        if self._recognisers.settings.recogniser is None:
             self._refuse_once(NO_RECOGNISER)
         elif stream is None or stream.ended or stream.over:
             self._refuse_once(NO_STREAM)
