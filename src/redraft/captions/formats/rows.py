@@ -25,7 +25,7 @@ import numpy as np
 from redraft.captions.align import seam
 from redraft.captions.breaks import SPACE, broken, cells
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import Audience, Writer, by
+from redraft.captions.formats.write import Writer, by
 from redraft.captions.words import UNBREAKABLE, joined
 from redraft.errors import whole
 
@@ -178,10 +178,6 @@ class RowsWriter(Writer):
             self._pass(now)
             self._read(event, now)
         self._wait()
-
-    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
-        """Publish only what an audience may see."""
-        self.writer.show_to(audience, lines=True)
 
     def close(self) -> None:
         """Write the complete lines and close the writer; incomplete ones of unfinished utterances are dropped."""
