@@ -8,7 +8,6 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -25,8 +24,7 @@ from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
 from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends
 from redraft.captions.words import bare_words
-from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.openai import Pattern
+from redraft.serve.http.compat.openai import pattern_of
 from redraft.serve.sessions.posts import texts_of
 from redraft.speech.backlog import Backlog
 from redraft.speech.sentences import in_sentences
@@ -176,8 +174,7 @@ MANY: dict[str, Callable[[int], object]] = {
 
 def read_by_pattern(text: str) -> None:
     for prompt in ("{text}", "to {target}: {text}", "a {target} translate {text} c"):
-        with suppress(Refused):
-            Pattern(prompt).read(text)
+        pattern_of(prompt).fullmatch(text)
 
 
 #: What is done with a client's text: by the imitated APIs, by captions by POST, and by every session.

@@ -17,7 +17,7 @@ from redraft.captions.formats.rows import Reading
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.method import Method
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import common_prefix
@@ -121,7 +121,7 @@ class MethodSystem:
             if each.state(language).left_by(other):
                 each.rest()
         lanes = [
-            Decoding(each.translations[language].translate(each.state(language), other), each.slots[0])
+            (each.translations[language].translate(each.state(language), other), each.slots[0])
             for each, other in zip(translators, updates, strict=False)
         ]
         started = time.perf_counter()
