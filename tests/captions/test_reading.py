@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import random
 import re
 from itertools import count
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.rows import Reading, RowsWriter
-from redraft.captions.formats.write import JsonlWriter, Writer
-from redraft.errors import OptionError
+from redraft.captions.formats.write import Writer
 
 WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()
 NARROW = (16, 1.0, 4.0)
@@ -91,20 +89,6 @@ def test_chinese_and_japanese_breaks() -> None:
     assert "".join(lines) == "彼女が机の下に隠れるのを、私は見ました。"
     assert all(cells(line) <= 16 and line[0] not in "、。" for line in lines)
     assert broken(["Donaudampfschifffahrt "], 16) == [["Donaudampfschifffahrt "]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ((15,), "line width must be a whole number from 16 to 80, not 15"),
-        ((37.0,), "line width must be a whole number"),
-    ],
-)
-def test_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
-    with pytest.raises(OptionError, match=complaint):
-        Reading(*arguments)
-    with pytest.raises(OptionError, match="line width"):
-        RowsWriter(JsonlWriter(io.StringIO()), 15)
 
 
 def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:

@@ -279,8 +279,7 @@ def said(utterance: str) -> Caption:
 def test_only_what_the_audience_may_see() -> None:
     captions, decided = Captions(), Decided()
     with serving(captions) as url:
-        pushing = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
-        pushing.show_to(decided)
+        pushing = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", decided, patience=QUICK, pace=0.0)
         decided.paused = True
         pushing.write(said("1"))
         pushing.write(said("2"))
@@ -300,9 +299,9 @@ def test_hidden_lines(reading: int | None) -> None:
     captions, decided = Captions(), Decided()
     decided.hidden = {"1.2"}
     with serving(captions) as url:
-        writer: Writer = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
+        service = CaptionService(f"zoom:{url}", "de")
+        writer: Writer = PushWriter(Kept(), service, "de", decided, lines=reading is not None, patience=QUICK, pace=0.0)
         writer = RowsWriter(writer, reading) if reading else writer
-        writer.show_to(decided)
         for utterance in ("1", "1.2", "2"):
             writer.write(said(utterance))
         writer.close()

@@ -160,8 +160,8 @@ class Pacer:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        #: The earliest start of the next cue, and the latest time of words.
-        self._clock = self._latest = 0.0
+        #: The earliest start of the next cue.
+        self._clock = 0.0
         self._waiting: Cue | None = None
 
     def add(self, begun: float | None, ended: float | None, texts: dict[str, str]) -> Iterator[Cue]:
@@ -170,12 +170,11 @@ class Pacer:
         if begun is None:
             yield from self.close()
             begun = self._clock
-        elif begun == ended and self._latest <= ended:
+        elif begun == ended:
             free = self._clock if self._waiting is None else self._waiting.start + self._profile.shortest
             begun = max(ended - max(self._profile.shortest, lasts), min(free, ended), 0.0)
         if ended is None or ended <= begun:
             ended = begun + lasts
-        self._latest = max(self._latest, ended)
         parts = self._parts(texts, ended - begun)
         pace = (ended - begun) / sum(map(_size, parts))
         for part in parts:

@@ -7,7 +7,8 @@ and wraps them, parts of the picture stay above the next one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from rich.cells import cell_len
@@ -48,6 +49,8 @@ class LiveWriter(Writer):
         self._languages, self._console = tuple(languages), console or Console()
         #: Utterance -> its newest caption in each language.
         self._blocks: dict[str, dict[str, Caption]] = {}
+        #: Returns the lines of captions; most do not change between two redraws.
+        self._drawn = lru_cache(maxsize=16)(self._lines)
         #: Whether the picture may be taller than the screen.
         self._whole = False
         # What other threads print draws the captions again under this lock of rich: with a second lock, each thread
@@ -68,7 +71,8 @@ class LiveWriter(Writer):
             self._blocks.setdefault(event.utterance, {})[event.language] = event
             leaving: list[RenderableType] = []
             while self._too_many():
-                leaving.append(SegmentLines(self._lines(self._blocks.pop(next(iter(self._blocks)))), new_lines=True))
+                lines = self._drawn((*self._blocks.pop(next(iter(self._blocks))).values(),), self._console.width)
+                leaving.append(SegmentLines(lines, new_lines=True))
             self._console.print(*(leaving or [Control()]))
 
     def close(self) -> None:
@@ -83,7 +87,7 @@ class LiveWriter(Writer):
             titles = self._grid([Text(each, style="bold") for each in self._languages])
             lines = self._console.render_lines(titles, pad=False) if self._side_by_side and self._blocks else []
             for captions in self._blocks.values():
-                lines += self._lines(captions)
+                lines += self._drawn((*captions.values(),), self._console.width)
             return SegmentLines(lines, new_lines=True)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[SegmentLines]:
@@ -101,12 +105,12 @@ class LiveWriter(Writer):
         count = len(self._languages)
         return count > 1 and self._console.width >= count * NARROWEST + (count - 1) * _GAP
 
-    def _lines(self, captions: Mapping[str, Caption]) -> list[list[Segment]]:
+    def _lines(self, captions: tuple[Caption, ...], width: int) -> list[list[Segment]]:
         """Return the lines of an utterance."""
-        width = self._console.width
-        newest = max(captions.values(), key=lambda caption: caption.seq)
+        newest = max(captions, key=lambda caption: caption.seq)
+        shown = {each.language: each.text for each in captions}
         source = _wrapped(by(newest.speaker, newest.source).strip(), width, "dim italic")
-        texts = [captions[each].text if each in captions else "" for each in self._languages]
+        texts = [shown.get(each, "") for each in self._languages]
         if self._side_by_side:
             grid = self._grid([_wrapped(text, width // len(texts) - _GAP) for text in texts])
         else:

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
 from math import inf
+from typing import Protocol
 from urllib.error import HTTPError
 from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -31,7 +32,7 @@ import langcodes
 from redraft import deadlines
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Audience, Writer, spoken
+from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language
 from redraft.deadlines import Backoff
 from redraft.errors import OptionError
@@ -49,6 +50,17 @@ _PASSING = {408, 425, 429}
 _READ, _SHOWN = 2000, 200
 #: What a URL consists of; openers raise various exceptions for others.
 _URL = re.compile(r"[!-~]+")
+
+
+class Audience(Protocol):
+    """What the audience may see, for example `redraft.client.ledger.Control`."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether captions are held back."""
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        """Whether a caption must not be shown."""
 
 
 class CaptionService:
@@ -144,6 +156,8 @@ class PushWriter(Writer):
         writer: receives all events, and failures for captions that could not be delivered.
         service: receives the captions.
         language: language of the captions to send.
+        audience: who may see only some; None if everything is sent.
+        lines: whether captions are lines of reading mode, which are hidden together with their utterance.
         patience: delays before a caption is sent again, and the age at which it is dropped.
         pace: minimum seconds between two captions.
         clock: returns the time in seconds since 1970.
@@ -154,7 +168,9 @@ class PushWriter(Writer):
         writer: Writer,
         service: CaptionService,
         language: str,
+        audience: Audience | None = None,
         *,
+        lines: bool = False,
         patience: Backoff = Backoff(0.5, 4.0, _USEFUL),
         pace: float = _PACE,
         clock: Callable[[], float] = time.time,
@@ -162,8 +178,8 @@ class PushWriter(Writer):
         self.writer: Writer = writer
         self._service, self._language = service, language
         self._patience, self._pace, self._clock = patience, pace, clock
-        self._audience: Audience | None = None
-        self._seq, self._lines, self._all_sent = 0, False, True
+        self._audience, self._lines = audience, lines
+        self._seq, self._all_sent = 0, True
         #: Captions with their utterance, their time, and when they were queued by the monotonic clock.
         self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -182,14 +198,8 @@ class PushWriter(Writer):
             self._queue.put((text, utterance, self._clock(), time.monotonic()))
 
     def drop(self) -> None:
-        """Send nothing more: `close` then reports the captions in the queue."""
+        """Send nothing more, since the program is being interrupted; `close` then reports what waits."""
         self._dropping.set()
-        self.writer.drop()
-
-    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
-        """Send only what an audience may see; by default, everything."""
-        self._audience, self._lines = audience, lines
-        self.writer.show_to(audience, lines=lines)
 
     @property
     def whole(self) -> bool:

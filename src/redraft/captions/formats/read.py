@@ -5,7 +5,7 @@ item is requested, and yields `Update` and `Failure` in the order of the lines. 
 one `Failure`, and reading continues with the next line.  Lines are numbered from 1.
 
 Lines longer than `MAX_LINE_BYTES`, or `MAX_TEXT_BYTES` of plain text, are skipped with a failure.  All readers accept
-LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.  Control
+LF and CR LF as the end of a line, a last line without one, and a byte order mark of UTF-8.  Control
 characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and spaces
 around the text are dropped.  In lines and plain text, terminal escapes vanish, and a carriage return begins the line
 again.
@@ -45,24 +45,23 @@ MAX_TEXT_BYTES = 1 << 20
 
 def decoded(readline: Callable[[int], bytes], limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
     """Yield lines in bounded memory: the number, the text or what is wrong with it, and whether the line ends there."""
-    number, begins = 0, True
+    number, ends = 0, True
     while raw := readline(limit + 2):  # 2 more for CR LF
-        number += begins
+        number, ends = number + ends, not raw.endswith(b"\r")
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > limit:
-            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number), True
+            ends = True
+            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number), ends
             while raw and not raw.endswith(b"\n"):
                 raw = readline(limit)
-            begins = True
             continue
-        first, begins = begins and number == 1, not raw.endswith(b"\r")
         try:
-            text = line.decode()
+            text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
-            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number), begins
-            continue
-        yield number, text.removeprefix("\ufeff") if first else text, begins
+            found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number), ends
+        else:
+            yield number, text, ends
 
 
 def _redrawn(source: io.IOBase) -> Callable[[int], bytes]:
@@ -143,22 +142,21 @@ def read_lines(source: io.IOBase) -> Iterator[Item]:
     returned = again = False  # whether there was a carriage return in this line, and something behind it
     replaced, sound = 1, False  # number of lines of the utterance, and whether any has ever grown, or this was reported
     for number, text, ends in decoded(_redrawn(source)):
-        again, over = again or (returned and text != ""), False
+        again = again or (returned and text != "")
+        over = ends and again
         if isinstance(text, Failure):
             yield text
-        elif (text := _typed(text)) and not received(text):
-            pass  # says nothing: neither replaces the last hypothesis nor ends it
-        elif hypothesis := text:
-            if last and hypothesis != last.text:
-                replaced, sound = replaced + 1, sound or returned or _goes_on(last.text, hypothesis)
-            last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
+        elif not (text := _typed(text)):
+            over = over or not returned
+        elif received(text):  # else it says nothing: neither replaces the last hypothesis nor ends it
+            if last and text != last.text:
+                replaced, sound = replaced + 1, sound or returned or _goes_on(last.text, text)
+            last = Update(str(utterance), 0 if last is None else last.seq + 1, text)
             yield last
             if replaced == UNGROWN and not sound:
                 sound = True
                 yield _ungrown(replaced, number)
-        else:
-            over = not returned
-        if last and (over or (ends and again)):
+        if last and over:
             yield finished(last)
             utterance, last, replaced = utterance + 1, None, 1
         returned, again = not ends, again and not ends

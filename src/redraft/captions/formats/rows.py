@@ -25,11 +25,9 @@ import numpy as np
 from redraft.captions.align import seam
 from redraft.captions.breaks import SPACE, broken, cells
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import Audience, Writer, by
+from redraft.captions.formats.write import Writer, by
 from redraft.captions.words import UNBREAKABLE, joined
-from redraft.errors import whole
 
-NARROWEST, WIDEST = 16, 80
 #: Maximum number of utterances without a final caption of which reading mode knows the lines, over all languages.
 MOST_OPEN = 64
 
@@ -38,17 +36,13 @@ class Reading:
     """The lines of one utterance in one language.
 
     Args:
-        width: maximum character cells per line, 16 to 80.
+        width: maximum character cells per line.
         patience: seconds for which a line must be unchanged before it is shown.
         longest: seconds after which it is shown in any case, at least ``patience``.
-
-    Raises:
-        OptionError: the width is out of range.
     """
 
     def __init__(self, width: int = 37, patience: float = 1.0, longest: float = 4.0) -> None:
-        self._width = whole("line width", width, NARROWEST, WIDEST)
-        self._patience, self._longest = patience, longest
+        self._width, self._patience, self._longest = width, patience, longest
         #: The units of the last text that stand for the shown lines, and those behind them, without space.
         self._begun: list[str] = []
         self._behind: list[str] = []
@@ -145,9 +139,6 @@ class RowsWriter(Writer):
             in an event loop, so that it may be complete before the next caption comes; otherwise by the times of the
             captions, as far as they have any.
         named: whether lines have the speaker's name, for formats without a field for it.
-
-    Raises:
-        OptionError: the width is out of range.
     """
 
     def __init__(
@@ -161,7 +152,6 @@ class RowsWriter(Writer):
     ) -> None:
         self.writer: Writer = writer
         self._width, self._clock, self._live, self._named = width, clock, live, named
-        Reading(width)  # checks the width before the first caption
         self._open: dict[tuple[str, str], _Growing] = {}
         #: Speaker of the last line of each language.
         self._speakers: dict[str, str | None] = {}
@@ -178,10 +168,6 @@ class RowsWriter(Writer):
             self._pass(now)
             self._read(event, now)
         self._wait()
-
-    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
-        """Publish only what an audience may see."""
-        self.writer.show_to(audience, lines=True)
 
     def close(self) -> None:
         """Write the complete lines and close the writer; incomplete ones of unfinished utterances are dropped."""

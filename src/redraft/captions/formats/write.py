@@ -9,24 +9,13 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import IO, Protocol
+from typing import IO
 
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
 
 #: Number of the newest utterances whose sources are not written again.
 MOST_SPOKEN = 256
-
-
-class Audience(Protocol):
-    """What the audience may see, for example `redraft.client.ledger.Control`."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether captions are held back."""
-
-    def is_hidden(self, utterance: str, language: str) -> bool:
-        """Whether a caption must not be shown."""
 
 
 class Writer:
@@ -53,16 +42,6 @@ class Writer:
         """Write pending output, if there is any; the stream stays open."""
         if self.writer is not None:
             self.writer.close()
-
-    def drop(self) -> None:
-        """Write nothing more that takes time, since the program is being interrupted."""
-        if self.writer is not None:
-            self.writer.drop()
-
-    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
-        """Publish only what an audience may see; ``lines`` of reading mode are hidden together with their utterance."""
-        if self.writer is not None:
-            self.writer.show_to(audience, lines=lines)
 
     @property
     def whole(self) -> bool:

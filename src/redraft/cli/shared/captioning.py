@@ -175,12 +175,13 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
         translator = remote or _here(stack, languages, chosen, style=style, **method)
         stack.enter_context(ending.by_signals())
         backlog = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
-        writer = stack.enter_context(
-            stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=ending.live, profile=profile)
+        audience = remote.control if remote else None
+        opening = stream.writer(
+            output, shown, chosen["reading"], pushed, audience, spoken=spoken, live=ending.live, profile=profile
         )
+        writer = stack.enter_context(opening)
         if remote:
             ending.when_asked(remote.hurry)
-            writer.show_to(remote.control)
         watch.able = lambda: translator.able or (_REMOTE if remote else "")
 
         def seen(event: Event) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.jsonl import read_jsonl, read_simulstreaming
 from redraft.captions.formats.outputs import Output, open_writer
-from redraft.captions.formats.push import CaptionService, PushWriter
+from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, not_empty, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import SpokenWriter, Writer
@@ -208,6 +208,7 @@ def writer(
     languages: Sequence[str],
     width: int | None = None,
     push: Sequence[tuple[str, CaptionService]] = (),
+    audience: Audience | None = None,
     *,
     spoken: str | None = None,
     live: bool = False,
@@ -220,13 +221,14 @@ def writer(
         languages: languages of the output.
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
+        audience: what may be sent there.
         spoken: the language that is spoken, if it is one of them.
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
     """
-    made = open_writer(Output(form, sys.stdout, sys.stderr, languages, profile))
+    made, pushing = open_writer(Output(form, sys.stdout, sys.stderr, languages, profile)), list[PushWriter]()
     for language, service in push:
-        made = PushWriter(made, service, language)
+        pushing.append(made := PushWriter(made, service, language, audience, lines=width is not None))
     if width is not None:
         made = RowsWriter(made, width, live=live, named=form != "jsonl")
     if spoken is not None:
@@ -234,7 +236,8 @@ def writer(
     try:
         yield made
     except KeyboardInterrupt:
-        made.drop()
+        for each in pushing:
+            each.drop()
         raise
     finally:
         made.close()
