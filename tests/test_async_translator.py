@@ -17,7 +17,7 @@ from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.async_translator import Options
 from redraft.captions.events import Event
 from redraft.decoding.types import Rows, Score
-from redraft.engine import pending
+from redraft.engine import stream
 from redraft.engine.engine import Stopped
 from redraft.engine.scheduler import Scheduler
 from redraft.errors import InputError, ModelError
@@ -129,7 +129,7 @@ def test_each_language_skips_for_itself() -> None:
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_hidden_end(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "LONG_PAUSE", 1000 if ends else 0.05)
+    monkeypatch.setattr(stream, "LONG_PAUSE", 1000 if ends else 0.05)
     update = Update("1", 0, "we saw her duck")
 
     async def heard() -> list[Event]:

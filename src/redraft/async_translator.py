@@ -23,14 +23,14 @@ from typing import TypedDict, TypeVar, Unpack
 
 from redraft import deadlines
 from redraft.backends.costs import LearnedCosts, pace
-from redraft.captions.events import Event, Failure, Order, Update
+from redraft.captions.events import Event, Failure, Update
 from redraft.captions.style import Style
 from redraft.decoding.method import Method, Value
 from redraft.engine.engine import Engine, Stopped
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.pending import MOST_PENDING, Pending, Silence
 from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
 from redraft.engine.slots import SlotPool
+from redraft.engine.stream import MOST_PENDING, Stream
 from redraft.errors import InputError
 from redraft.tasks import beside
 from redraft.translator import Translator
@@ -76,11 +76,11 @@ class AsyncTranslator:
         self._translator: Translator | None = None
         self._engine: Engine | None = None
         self._lanes: Mapping[str, Lane] = MappingProxyType({})
-        self._order, self._pending, self._silence = Order(), Pending(ahead), Silence(self._rest)
+        self._stream = Stream(self._rest, ahead)
         #: Events of an update that other languages have not answered yet.
         self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._entered = self._ended = self._over = False
+        self._entered = False
         #: Why the engine has stopped; empty while it works.
         self._stopped = ""
 
@@ -146,7 +146,7 @@ class AsyncTranslator:
 
     def _look(self, engine: Engine) -> None:
         engine.look()
-        if not self._over:
+        if not self._stream.over:
             asyncio.get_running_loop().call_later(deadlines.LOOK, self._look, engine)
 
     async def __aexit__(self, *_: object) -> None:
@@ -154,9 +154,7 @@ class AsyncTranslator:
 
     async def close(self) -> None:
         """Stop after the current pass without waiting for captions, and free the model; iterating ends."""
-        self._silence.stop()
-        self._ended = self._over = True
-        self._pending.clear()
+        self._stream.close()
         while not self._events.empty():
             self._events.get_nowait()
         self._events.put_nowait(None)
@@ -205,31 +203,28 @@ class AsyncTranslator:
         self._check_engine()
         if not isinstance(update, Update):
             raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
-        if self._translator is None or self._engine is None or self._ended:
+        if self._translator is None or self._engine is None or self._stream.ended:
             raise InputError("send updates in the block, and before `end`")
         try:
-            update = self._order.accept(self._translator.spoken.named(update))
+            update = self._stream.accept(self._translator.spoken.named(update))
         except InputError as error:
             self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))
             return
-        self._pending.add(update, self._lanes)
-        self._silence.stop()
+        self._stream.add(update, self.languages)
         self._engine.submit([*self._lanes.values()], update)
-        await self._pending.room()
+        await self._stream.room()
         self._check_engine()
         if not self._ahead:
             await asyncio.sleep(0)  # events are taken before the next update is sent
-        if not self._ended:
-            self._silence.follow(update, self.languages)
+        if not self._stream.ended:
+            self._stream.follow(update, self.languages)
 
     async def end(self) -> None:
         """Send no more updates; iterating ends when everything is translated."""
-        self._ended = True
-        self._silence.over()
+        self._stream.end()
         self._finish()
 
     def _rest(self, update: Update, languages: Sequence[str]) -> None:
-        self._pending.add(update, languages, rest=True)
         if self._engine is not None:
             self._engine.submit([*self._lanes.values()], update, rest=True)
 
@@ -251,11 +246,11 @@ class AsyncTranslator:
             raise Stopped(self._stopped)
 
     def _answered(self, answer: Answer) -> None:
-        if self._over:
+        if self._stream.over:
             return
-        self._pending.answered(answer)
+        self._stream.answered(answer)
         self._held += answer.events
-        if self._ahead or not self._pending:
+        if self._ahead or not self._stream.waits:
             places = {language: place for place, language in enumerate(self._lanes)}
             for event in sorted(self._held, key=lambda event: places.get(event.language or "", 0)):
                 self._events.put_nowait(event)
@@ -263,17 +258,15 @@ class AsyncTranslator:
         self._finish()
 
     def _finish(self) -> None:
-        if self._ended and not self._pending and not self._over:
-            self._over = True
+        if self._stream.over:
             self._events.put_nowait(None)
 
     def _stop(self, why: str) -> None:
         """End the stream, because the engine has stopped."""
-        if not self._over:
-            self._stopped, self._ended, self._over = why, True, True
-            self._silence.stop()
-            self._pending.clear()
-            self._events.put_nowait(None)
+        if not self._stream.over:
+            self._stopped = why
+            self._stream.close()
+            self._finish()
 
 
 async def _on_thread(work: Callable[[], T]) -> T:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 HEARTBEAT = 5.0
 #: A client must send `start`, and a reader must read what it is sent.
 FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
+#: The head of a request, and its body, must arrive within so long.
+REQUEST = 30.0
 #: The closing of a connection.
 GOODBYE = 1.0
 #: A client is pinged this often; one that answers to nothing for twice as long is dropped.

@@ -46,6 +46,9 @@ Here is my thought process: The user wants German. Here is my response: Hallo We
 [BEGIN FINAL RESPONSE]⏎Hallo Welt.
 <think>⏎⏎</think>⏎⏎Hallo Welt.
 <think> short </think>Hallo Welt.
+<think>It is German.⏎Hello!</think> Hallo Welt.
+<think>It is German.⏎Hello!</think>Hallo Welt.⏎A greeting.
+<think>It is German.⏎Hello!</think>German: Hallo Welt.
 </think>⏎⏎Hallo Welt.
 German: Hallo Welt.
 German: "Hallo Welt."

@@ -24,7 +24,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Method
 from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Drafter, Rows, Score, Verdict
-from redraft.engine import pending
+from redraft.engine import stream as streams
 from redraft.errors import ModelError
 from tests.captions.streams import Stream
 from tests.fakes import RandomModel
@@ -256,7 +256,7 @@ class Slow(Failing):
 def test_slow_answers(seed: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Updates overtake each other, and pauses are short: the last text of every utterance is shown whole, or failed."""
     rng = random.Random(seed)
-    monkeypatch.setattr(pending, "LONG_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "LONG_PAUSE", 0.01)
     updates = [replace(each, time=None) for each in stream(rng, 0.4)]
 
     async def spoken() -> list[Event]:

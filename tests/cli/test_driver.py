@@ -19,7 +19,7 @@ from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import Writer
 from redraft.cli.shared.driver import Driver, _watch_reader
 from redraft.cli.shared.ending import Ending, Interrupted
-from redraft.engine import pending
+from redraft.engine import stream
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
 from tests.fakes import RandomModel
@@ -159,7 +159,7 @@ def opened(*to: str) -> Translator:
 @pytest.mark.parametrize("ends", [True, False])
 def test_closed_output_in_a_pause(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written at the end, or in the last pause, can fail like everything else."""
-    monkeypatch.setattr(pending, "LONG_PAUSE", 1000 if ends else 0.05)
+    monkeypatch.setattr(stream, "LONG_PAUSE", 1000 if ends else 0.05)
     writer = Written(1)
 
     def items() -> Iterator[Item]:

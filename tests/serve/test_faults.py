@@ -133,7 +133,7 @@ def test_drain() -> None:
             token = socket.start("de", "ja")["token"]
             say(socket, "we saw her duck")
             say(socket, "it was", utterance="2", final=False)
-            eventually(lambda: "2" in server.hub.owned(token).order)
+            eventually(lambda: "2" in server.hub.owned(token).stream)
             server.call(server.server.stop)
             heard = socket.until("error")
             assert sorted(target for _, target, _ in finals(heard)) == ["de", "ja"]

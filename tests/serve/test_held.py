@@ -8,7 +8,7 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.types import Tally
-from redraft.engine import pending
+from redraft.engine import stream
 from redraft.engine.lanes import Answer
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket
@@ -35,7 +35,7 @@ def test_end_without_final(server: Running) -> None:
 
 
 def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "LONG_PAUSE", 0.2)
+    monkeypatch.setattr(stream, "LONG_PAUSE", 0.2)
     with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
@@ -43,7 +43,7 @@ def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pause_after_a_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "LONG_PAUSE", 0.5)
+    monkeypatch.setattr(stream, "LONG_PAUSE", 0.5)
     with server.socket() as socket:
         token = begin(server, socket)
         say(socket, "we saw her duck", final=False)

@@ -12,7 +12,7 @@ import pytest
 from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.decoding.types import Score
-from redraft.serve.sessions import live
+from redraft.engine import stream
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, running
 from tests.serve.talking import eventually, expected, say
@@ -52,7 +52,7 @@ def test_every_word_is_in_transcript(broken: Callable[[Sequence[Score]], bool], 
             socket.say("end")
             socket.until("done")
         else:
-            eventually(lambda: {each: update.text for each, update in session._open.items()} == texts)
+            eventually(lambda: {each: update.text for each, update in session.stream.open.items()} == texts)
             if leave == "close":
                 socket.connection.close()
             else:
@@ -82,7 +82,7 @@ def test_back_while_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
             session = server.hub.owned(token)
             say(socket, "we saw", final=False)
             socket.until("partial")
-            session.pending.add(Update("another", 0, "", final=False), ["de"], rest=True)  # never answered
+            session.stream.add(Update("another", 0, "", final=True), ["de"])  # never answered
         eventually(lambda: session.left is not None and not session.done)
         with server.socket() as socket:
             assert socket.start("de", method="ar", token=token)["resumed"] is False
@@ -93,7 +93,7 @@ def test_back_while_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_open_utterances_are_bounded(server: Running) -> None:
     with server.socket() as socket:
         session = server.hub.owned(socket.start("de", method="ar")["token"])
-        for number in range(live.MOST_OPEN + 5):
+        for number in range(stream.MOST_OPEN + 5):
             say(socket, "we saw", utterance=str(number), final=False)
-        eventually(lambda: str(number) in session._open)
-        assert len(session._open) == live.MOST_OPEN
+        eventually(lambda: str(number) in session.stream.open)
+        assert len(session.stream.open) == stream.MOST_OPEN

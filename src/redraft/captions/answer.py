@@ -6,7 +6,7 @@ These are all that is left out, and only if the source has nothing like it, so t
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -79,10 +79,9 @@ _APOSTROPHES = frozenset("'‘’‚")
 
 def lines_before(text: str, source: str, labels: Collection[str]) -> int:
     """Return the length of the lines before the one with a translation: thoughts, and the language's name."""
-    start = _behind_thoughts(text, source)
-    start += label_at(text[start:], source, labels)
-    rest = text[start:].lstrip()
-    return text.rfind("\n", 0, len(text) - len(rest)) + 1 if rest else len(text)
+    thoughts = _behind_thoughts(text, source)
+    rest = text[thoughts + label_at(text[thoughts:], source, labels) :].lstrip()
+    return max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
 
 
 def _behind_thoughts(text: str, source: str) -> int:
@@ -161,14 +160,16 @@ class OutputReader:
 
     def end(self, output: Sequence[int]) -> int | None:
         """Return how many ids of an output precede the line break that ends it (`redraft.decoding.ends.LineEnd`)."""
-        start = self._start(output)
+        start, _ = self._start(output)
         length = self.breaks.end(output[start:])
         return None if length is None else start + length
 
     def pieces(self, output: Sequence[int]) -> list[bytes]:
         """Return the bytes of each id that belong to the translation."""
-        start = self._start(output)
+        start, skipped = self._start(output)
         pieces = [self._piece(token) if place >= start else b"" for place, token in enumerate(output)]
+        if skipped:
+            pieces[start] = pieces[start][skipped:]
         text = b"".join(pieces).decode(errors="surrogateescape")
         places = [_length(text[:place]) for place in translation_in(text, self.source, self.labels)]
         found: list[bytes] = []
@@ -183,14 +184,16 @@ class OutputReader:
         data = self.token_bytes(token)
         return first_line(data) if token in self.breaks.within else data
 
-    def _start(self, output: Sequence[int]) -> int:
-        """Return how many ids precede the line with the translation."""
+    def _start(self, output: Sequence[int]) -> tuple[int, int]:
+        """Return how many ids precede the line with the translation, and how many bytes of the next id do."""
         if self.breaks.end(output) is None:
-            return 0
+            return 0, 0
         pieces = [self.token_bytes(token) for token in output]
         text = b"".join(pieces).decode(errors="surrogateescape")
         skipped = _length(text[: lines_before(text, self.source, self.labels)])
-        return bisect_left([0, *accumulate(map(len, pieces))], skipped, hi=len(pieces))
+        places = [0, *accumulate(map(len, pieces))]
+        start = bisect_right(places, skipped) - 1
+        return start, skipped - places[start]
 
 
 def _length(text: str) -> int:

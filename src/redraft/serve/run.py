@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any
 
 import anyio
+import h11
 import uvicorn
 from rich.console import Console
 from rich.table import Table
@@ -177,9 +178,38 @@ def _remarks(settings: ServeSettings) -> Iterator[str]:
     yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
+class Requests(H11Protocol):
+    """Closes a connection on which the head of a request has not arrived in time."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._late = self.loop.call_later(deadlines.REQUEST, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the end of a head that has begun; between two requests, uvicorn's own limit applies."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_longer()
+        elif self._late is None and self.conn.trailing_data[0]:
+            self._late = self.loop.call_later(deadlines.REQUEST, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        super().connection_lost(exc)
+        self._wait_no_longer()
+
+    def _wait_no_longer(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
 def _http(**given: Any) -> Braked:
     """Return the protocol of a connection until it becomes a websocket."""
-    return Braked(H11Protocol(**given))
+    return Braked(Requests(**given))
 
 
 def _websocket(**given: Any) -> Braked:

@@ -17,7 +17,7 @@ from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.pending import MOST_PENDING, Silence
+from redraft.engine.stream import MOST_PENDING
 from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http.sockets import Incoming, _parse
@@ -79,11 +79,11 @@ def test_captions_while_the_owner_is_told() -> None:
     assert (finals, names) == (["1", "2", "3"], ["Anna", "Ben", "Chris"])
 
 
-def test_start_without_first_updates() -> None:
+def test_start_without_first_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Subtitles begin with the words, though the first updates never came; other updates of it change nothing."""
     live, engine = offline(), mock.Mock(Engine)
     live.engine, live.lanes = engine, {"de": mock.Mock(Lane)}
-    live._silence = mock.Mock(Silence)
+    monkeypatch.setattr(live.stream, "follow", mock.Mock())
     live.accept(Update("1", 7, "we saw", time=5.0, start=2.0))
     live.accept(Update("1", 8, "we saw her", time=6.0, start=3.0))
     live.accept(Update("2", 0, "and", time=9.0))
@@ -94,7 +94,7 @@ def test_end_at_the_highest_seq() -> None:
     live = offline()
     assert process(protocol.UpdateMessage("1", 2**53, "we saw"), live) is None
     assert process(protocol.End(), live) is None
-    assert live.ended and ("1", "de", False) in live.pending._unanswered
+    assert live.ended and ("1", "de", False) in live.stream._unanswered
 
 
 def test_refused_post_not_counted() -> None:
@@ -129,7 +129,7 @@ def test_partly_restored() -> None:
     update = Update("1", 5, "there already", final=True)
     live.accept(update)
     engine.submit.assert_called_once_with([live.lanes["ja"]], update, None, rest=False)
-    assert list(live.pending._unanswered) == [("1", "ja", False)]
+    assert list(live.stream._unanswered) == [("1", "ja", False)]
 
 
 def test_shared_file(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
             answer(live, update)
         else:
             assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
-    assert 2 <= taken <= 5 and live.kept < 1300
+    assert 2 <= taken <= 5 and live.transcript.size < 1300
     assert [caption.language for caption in live.transcript.finals] == ["en", "de"] * taken
     final = protocol.Final(utterance="x", seq=4, language="de", text="more")
     refused = process(protocol.Restore(finals=(final,)), live)
@@ -202,7 +202,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     live = offline()
     for number in range(20):
         process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
-    assert sum(f"{number:0100}" in live.order for number in range(20)) == 5
+    assert sum(f"{number:0100}" in live.stream for number in range(20)) == 5
 
 
 @pytest.mark.parametrize("by_post", [False, True])
@@ -222,7 +222,7 @@ def test_long_talk(monkeypatch: pytest.MonkeyPatch, by_post: bool) -> None:
             process(protocol.Ack(utterance=str(number), language="de"), live)
         if told is None and any(each["type"] == "error" for each in waiting(outbox)):
             told = len(live.transcript.utterances)
-        assert live.kept < 2500
+        assert live.transcript.size < 2500
     kept = list(live.transcript.utterances)
     assert told is not None and told >= len(kept) - 2 and 3 <= len(kept) <= 15
     assert kept == [str(number) for number in range(200 - len(kept), 200)]
@@ -236,9 +236,9 @@ def test_long_talk(monkeypatch: pytest.MonkeyPatch, by_post: bool) -> None:
     assert [each["utterance"] for each in frames if each["language"] == "de"] == kept
     # A repeated update is not translated again, and the accounts agree with what is there.
     live.accept(Update("0", 0, "we saw", final=True))
-    assert not live.pending
+    assert not live.stream.waits
     size = sum(300 + len(name) + 2 * len(text) + len("wir sahen") for name in kept)
-    assert live.kept == size
+    assert live.transcript.size == size
 
 
 def test_held_captions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
         live = offline()
         for number in range(MOST_PENDING + 1):
             live.accept(Update(str(number), 0, "we saw", final=True))
-        waits = asyncio.create_task(live.pending.room())
+        waits = asyncio.create_task(live.stream.room())
         await asyncio.sleep(0)
         assert not waits.done()
         end(live)
@@ -329,3 +329,21 @@ def test_forgotten() -> None:
     assert live.transcript.closed
     with pytest.raises(Refused, match="has ended"):
         live.accept(Update("1", 0, "we"))
+
+
+def test_accounts_of_restored_captions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was restored, corrected elsewhere, hidden ahead and dropped counts as what came."""
+    monkeypatch.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 3000)
+    live = offline("de")
+    for number in range(50):
+        about: dict[str, Any] = {"utterance": str(number), "language": "de", "text": "wir sahen" * (number % 7)}
+        live.restore([protocol.Final(seq=4, source="we saw", corrected=number % 3 or None, **about)])
+        live.control(protocol.Hide(utterance=str(number + 1), language="de", hidden=True, decision=1))
+        live.control(protocol.Correct(utterance=str(number), language="de", text="wir sahen sie", decision=9))
+        live.acknowledged(protocol.Ack(utterance=str(number), language="de", corrected=9))
+        cells = [(each, [*each.cells.values()]) for each in live.transcript.utterances.values()]
+        texts = sum(len(name.name) + sum(len(each.correction) for each in of) for name, of in cells)
+        finals = [each.final for _, of in cells for each in of if each.final]
+        texts += sum(100 + len(each.text) + len(each.source) for each in finals)
+        assert live.transcript.size == texts + 100 * len(cells) < 3500
+    assert len(live.transcript.utterances) < 20

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.captions import events, languages
 from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.captions.sentence import cut_text
@@ -147,13 +147,17 @@ class Query(Lenient):
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:
-    """Read a body of at most ``most`` bytes, or the operator's limit.  Raises `Refused` if it is larger."""
+    """Read a body of at most ``most`` bytes, or the operator's limit.  Raises `Refused` if it is larger, or late."""
     most = request.app.state.hub.settings.message_bytes if most is None else most
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            raise Refused("size", f"a request must have at most {most} bytes")
+    try:
+        async with asyncio.timeout(deadlines.REQUEST):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most:
+                    raise Refused("size", f"a request must have at most {most} bytes")
+    except TimeoutError:
+        raise Refused("protocol", f"the body must arrive within {deadlines.REQUEST:g} seconds") from None
     return bytes(body)
 
 

@@ -290,6 +290,7 @@ class Broadcast:
         if is_outdated(decision, cell.corrected, wins=text != cell.correction):
             return
         cell.correction, cell.corrected = text, decision or cell.corrected + 1
+        self.transcript.count(key[0])
         if cell.final is not None:
             cell.unacknowledged = True
             self.transcript.edited(key)

@@ -21,6 +21,9 @@ from redraft.protocol import Frame
 #: Utterance and target language of a caption.
 Key: TypeAlias = tuple[str, str]
 
+#: What an utterance, a caption or a named speaker takes besides its texts, in characters.
+OVERHEAD = 100
+
 
 def key_of(caption: Caption) -> Key:
     """Return what identifies a caption."""
@@ -85,6 +88,12 @@ class Cell:
         return replace(caption, speaker=found[0]) if caption and found else caption
 
     @property
+    def size(self) -> int:
+        """Number of characters that it keeps."""
+        final = self.final
+        return len(self.correction) + (OVERHEAD + len(final.text) + len(final.source) if final else 0)
+
+    @property
     def visible(self) -> bool:
         """Whether viewers and readers may see its end."""
         return self.ended and not self.hidden and not self.held
@@ -116,11 +125,13 @@ class Utterance:
     Attributes:
         place: its place among those that have ended in some language; None before it has.
         cells: target language -> cell.
+        size: number of characters that it keeps, as its transcript has counted them.
     """
 
     name: str
     place: int | None = None
     cells: dict[str, Cell] = field(default_factory=dict)
+    size: int = 0
 
     def keyed(self) -> Iterator[tuple[Key, Cell]]:
         """Yield its cells by key."""

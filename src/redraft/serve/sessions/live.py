@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -20,7 +20,7 @@ from redraft.captions.languages import same_of
 from redraft.captions.spoken import Spoken
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.pending import Pending, Silence
+from redraft.engine.stream import Stream
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
@@ -41,13 +41,9 @@ NEARLY_FULL = (
     "the transcript will soon be longer than the server keeps: download it, since its oldest captions will be missing "
     "in later downloads and for later viewers"
 )
-#: Overhead of an utterance besides its texts, in characters.
-_UTTERANCE = 100
 _UNWRITTEN = (
     "captions are not being written to the server's folder of transcripts: tell its operator, or save them here"
 )
-#: Maximum number of utterances without an end that get one when the session ends.
-MOST_OPEN = 64
 #: Maximum number of languages in the name of a file.
 _NAMED = 8
 
@@ -67,10 +63,8 @@ class LiveSession:
         spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
-        ended: whether it takes no more updates.
         left: when it ended because its client did not come back, in seconds of the monotonic clock.
         over: called when it has ended.
-        kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
         rate: limits what comes by POST.
@@ -93,24 +87,18 @@ class LiveSession:
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
-    kept: int = 0
     touched: float = field(default_factory=time.monotonic)
-    ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
     rate: Rate = field(init=False)
     heard: Callable[[Answer], object] | None = None
     unproven: bool = False
     name: str = field(init=False)
-    order: events.Order = field(default_factory=events.Order)
-    pending: Pending = field(default_factory=Pending)
+    stream: Stream = field(init=False)
     transcript: Transcript = field(init=False)
     broadcast: Broadcast = field(init=False)
     file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
-    #: Utterance -> its newest update, of the most recent ones that have not ended.
-    _open: dict[str, events.Update] = field(default_factory=dict)
-    _silence: Silence = field(init=False)
     #: Whether its owner was told that captions are not being written.
     _unwritten: bool = False
     #: Whether its owner was told that old captions will be dropped.
@@ -121,7 +109,7 @@ class LiveSession:
         self.broadcast = Broadcast(self.begin.targets, self.begin.original)
         self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
-        self._silence = Silence(self._rest)
+        self.stream = Stream(partial(self._submit, rest=True))
         about = [date.today().isoformat(), *filter(None, [self.begin.room]), *self.targets[:_NAMED], ""]
         self.file = SessionFile(self.name, self.transcript, "-".join(about))
         self.transcript.changes = partial(self.folder.add, self.file)
@@ -158,13 +146,13 @@ class LiveSession:
             Refused: the session has ended, or the update is out of order.
         """
         self.touched = time.monotonic()
-        if self.order.repeats(update):
+        if self.stream.repeats(update):
             return
         self._check_open()
         self.unproven = False  # since what the client has restored came before
         # The client already has restored captions.
         missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
-        new = update.utterance not in self.order
+        new = update.utterance not in self.stream
         if new and not missing:
             return
         try:
@@ -172,23 +160,16 @@ class LiveSession:
         except InputError as error:
             raise Refused("option", str(error), "language") from None
         try:
-            update = self.order.accept(update)
+            update = self.stream.accept(update)
         except InputError as error:
             raise Refused("stale", str(error)) from None
-        self.pending.add(update, missing)
-        self._open.pop(update.utterance, None)
-        if not update.final:
-            self._open[update.utterance] = update
-            if len(self._open) > MOST_OPEN:
-                self._open.pop(next(iter(self._open)))
-        if new:
-            self.kept += _UTTERANCE + len(update.utterance)
+        self.stream.add(update, missing)
         self.transcript.utterance(update.utterance)
         self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
         shown = self.heard is None or self.begin.room is not None
-        self._silence.follow(update, missing if self.engine and shown else ())
+        self.stream.follow(update, missing if self.engine and shown else ())
 
     def _show_source(self, spoken: events.Update | events.Caption, text: str, made: float | None = None) -> None:
         """Show viewers what was spoken in an update, or in that of a caption; the owner knows it."""
@@ -199,7 +180,6 @@ class LiveSession:
         caption = events.Caption(language=language, text=text, **same)
         if spoken.final:
             self.broadcast.final(caption, 0.0, made, known=True)
-            self.kept += _size(caption)
         else:
             self.broadcast.partial(caption, 0.0, known=True)
 
@@ -209,18 +189,13 @@ class LiveSession:
         if self.engine:
             self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
 
-    def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
-        """Show the rest of the translations of an unfinished utterance."""
-        self.pending.add(update, languages, rest=True)
-        self._submit(update, languages, rest=True)
-
     def _check_open(self) -> None:
         if self.ended:
             raise Refused("stale", "the session has ended: it takes no more updates")
 
     async def room(self) -> None:
         """Wait until more updates can be accepted; if it is full, some seconds for captions that can be dropped."""
-        await self.pending.room()
+        await self.stream.room()
         until = time.monotonic() + deadlines.ROOM
         while not self._made_room() and time.monotonic() < until:
             await asyncio.sleep(0.05)
@@ -232,17 +207,14 @@ class LiveSession:
 
     def _made_room(self) -> bool:
         """Drop the oldest captions if it is full; return whether it may grow."""
-        if self.kept >= NEARLY * MOST_CHARACTERS and not self._nearly_full:
+        if self.transcript.size >= NEARLY * MOST_CHARACTERS and not self._nearly_full:
             self._nearly_full = True
             self.broadcast.send_to_owner(protocol.Error(code="limit", message=NEARLY_FULL))
-        while self.kept >= MOST_CHARACTERS:
-            dropped = self.transcript.drop_oldest(acknowledged=not self.by_post)
-            if dropped is None:
-                break
-            self.kept -= _UTTERANCE + len(dropped.name)
-            for cell in dropped.cells.values():
-                self.kept -= len(cell.correction) + (_size(cell.final) if cell.final else 0)
-        return self.kept < MOST_CHARACTERS
+        while (full := self.transcript.size >= MOST_CHARACTERS) and self.transcript.drop_oldest(
+            acknowledged=not self.by_post
+        ):
+            pass
+        return not full
 
     def posted(self, number: int, body: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
@@ -263,7 +235,6 @@ class LiveSession:
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
                 made = final.made or 0.0
                 self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
-                self.kept += _size(caption)
                 if caption.source:
                     self._show_source(caption, caption.source, made)
                     if self.engine:  # the context of later prompts
@@ -291,7 +262,6 @@ class LiveSession:
         elif isinstance(message, protocol.NameSpeaker):
             if message.speaker not in self.transcript.names:
                 self.check_room()
-                self.kept += _UTTERANCE
             self.broadcast.name(message.speaker, message.name, message.decision)
         else:
             self._decide(message)
@@ -313,7 +283,6 @@ class LiveSession:
             if not counted:
                 raise Refused("caption", "utterance must be one that the session has received", "utterance")
             self.check_room()
-            self.kept += _UTTERANCE + len(utterance)
         for language in filter(None, languages):
             if isinstance(message, protocol.Correct):
                 self._correct(utterance, language, message)
@@ -327,7 +296,6 @@ class LiveSession:
             raise Refused(
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
-        self.kept += len(message.text) - (len(cell.correction) if cell else 0)
         self.broadcast.correct((utterance, language), message.text, message.decision)
 
     def end(self) -> None:
@@ -337,13 +305,12 @@ class LiveSession:
             return
         self.unproven = False
         self.end_open()
-        self._silence.stop()
-        self.ended = True
+        self.stream.end()
         self._finish()
 
     def end_open(self) -> None:
         """End the utterances that have not ended."""
-        for update in list(self._open.values()):
+        for update in list(self.stream.open.values()):
             self.accept(finished(update))
 
     def leave(self) -> None:
@@ -363,7 +330,7 @@ class LiveSession:
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
         self.audio = self.audio or SessionAudio(
-            self.name, self.begin, recognisers, self._recognised, self.broadcast.send_to_owner, self.pending.room
+            self.name, self.begin, recognisers, self._recognised, self.broadcast.send_to_owner, self.stream.room
         )
         return self.audio
 
@@ -377,7 +344,7 @@ class LiveSession:
 
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
-        self.pending.answered(answer)
+        self.stream.answered(answer)
         if self.heard:
             self.heard(answer)
         if not answer.events:  # everything was shown
@@ -395,7 +362,6 @@ class LiveSession:
                 continue
             if caption.final:
                 self.broadcast.final(caption, lag_ms)
-                self.kept += _size(caption)
             else:
                 self.broadcast.partial(caption, lag_ms)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
@@ -426,7 +392,12 @@ class LiveSession:
     @property
     def done(self) -> bool:
         """Whether it has ended and everything is translated."""
-        return self.ended and not self.pending
+        return self.stream.over
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more updates."""
+        return self.stream.ended
 
     @property
     def quiet(self) -> bool:
@@ -435,7 +406,7 @@ class LiveSession:
             return True
         if self.audio and self.audio.running and not self.audio.hangs:
             return False
-        return not self.pending and (self.broadcast.owner is None or self.broadcast.owner.empty)
+        return not self.stream.waits and (self.broadcast.owner is None or self.broadcast.owner.empty)
 
     @property
     def in_use(self) -> bool:
@@ -463,7 +434,7 @@ class LiveSession:
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
         self._drop_work()
-        self.ended = True
+        self.stream.close()
         if not self.transcript.closed:
             self.transcript.close()
             if self.over:
@@ -472,10 +443,9 @@ class LiveSession:
 
     def _drop_work(self) -> None:
         """Drop what waits to be recognised or translated."""
-        self._silence.stop()
         if self.audio:
             self.audio.close()
-        self.pending.clear()
+        self.stream.clear()
 
     def check_file(self) -> None:
         """Tell the owner, once, that captions are not being written."""
@@ -501,11 +471,6 @@ class LiveSession:
         if self.broadcast.owner is outbox:
             self.touched = time.monotonic()
         self.broadcast.detach(outbox)
-
-
-def _size(caption: events.Caption) -> int:
-    """Return the number of characters that count for a caption."""
-    return _UTTERANCE + len(caption.text) + len(caption.source)
 
 
 def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol.Control]:

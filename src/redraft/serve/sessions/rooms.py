@@ -22,10 +22,8 @@ from redraft.serve.access import ApiKeys
 from redraft.serve.sessions.broadcast import Broadcast, Outbox
 from redraft.serve.sessions.transcript import Transcript
 
-#: Maximum number of sessions, and of bytes of all their captions, that are kept.
-MOST, MOST_BYTES = 1000, 256_000_000
-#: Bytes of a caption besides its texts, about.
-_CAPTION = 500
+#: Maximum number of sessions, and of characters of all their captions, that are kept.
+MOST, MOST_CHARACTERS = 1000, 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +31,12 @@ class Past:
     """A session that is over.  Its viewers get its captions, then `done`.
 
     Attributes:
-        bytes: its approximate size in memory.
         until: when it is dropped, in seconds of the monotonic clock.
     """
 
     name: str
     begin: Begin
     broadcast: Broadcast
-    bytes: int
     until: float
     done = True
 
@@ -51,28 +47,24 @@ class Past:
 
 
 class PastSessions:
-    """Past sessions, kept for ``seconds``; beyond `MOST` and `MOST_BYTES` the oldest go."""
+    """Past sessions, kept for ``seconds``; beyond `MOST` and `MOST_CHARACTERS` the oldest go."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._past: dict[str, Past] = {}
-        self._bytes = 0
 
     def keep(self, name: str, begin: Begin, broadcast: Broadcast) -> None:
         """Keep a session that is forgotten, if it has captions."""
         self.drop(name)
         broadcast.transcript.partials.clear()
         broadcast.end(1000, "the session is over", Done())
-        size = sum(_CAPTION + len((each.text + each.source).encode()) for each in broadcast.transcript.kept)
-        if self._seconds and size:
-            self._past[name] = Past(name, begin, broadcast, size, self._clock() + self._seconds)
-            self._bytes += size
+        if self._seconds and any(broadcast.transcript.kept):
+            self._past[name] = Past(name, begin, broadcast, self._clock() + self._seconds)
         self.sweep()
 
     def drop(self, name: str) -> None:
         """Drop a session, which may have started again."""
-        if past := self._past.pop(name, None):
-            self._bytes -= past.bytes
+        self._past.pop(name, None)
 
     def find(self, name: str) -> Past | None:
         """Return a past session by its public name."""
@@ -84,11 +76,12 @@ class PastSessions:
 
     def sweep(self) -> None:
         """Drop what has been kept long enough, or is too much."""
-        now = self._clock()
+        now, size = self._clock(), sum(past.transcript.size for past in self._past.values())
         for past in list(self._past.values()):  # the oldest first
-            if past.until > now and len(self._past) <= MOST and self._bytes <= MOST_BYTES:
+            if past.until > now and len(self._past) <= MOST and size <= MOST_CHARACTERS:
                 return
             self.drop(past.name)
+            size -= past.transcript.size
 
 
 #: Maximum number of rooms whose owners are remembered.
@@ -126,8 +119,11 @@ class Session(Protocol):
     begin: protocol.Begin
     broadcast: Broadcast
     transcript: Transcript
-    ended: bool
     over: Callable[[], None] | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it takes no more updates."""
 
     @property
     def done(self) -> bool:

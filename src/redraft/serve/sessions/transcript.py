@@ -18,7 +18,7 @@ from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language, same_of
 from redraft.errors import InputError, OptionError
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
+from redraft.serve.sessions.cells import OVERHEAD, Cell, Key, Utterance, key_of
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,7 @@ class Transcript:
         self._oldest = 0
         self.paused, self.decided = False, 0
         self.names: dict[str, tuple[str, int]] = {}
+        self._size = 0
         self.closed = False
         self.changes: Callable[[Key | None], object] = lambda key: None
         self._changed = asyncio.Event()
@@ -84,11 +85,24 @@ class Transcript:
             )
         return found
 
+    @property
+    def size(self) -> int:
+        """Number of characters that it keeps."""
+        return self._size + OVERHEAD * len(self.names)
+
     def utterance(self, name: str) -> Utterance:
         """Return an utterance, added if it is new."""
         if name not in self.utterances:
             self.utterances[name] = self.unended[name] = Utterance(name)
+            self.count(name)
         return self.utterances[name]
+
+    def count(self, name: str) -> None:
+        """Count the characters of an utterance again, since a text has changed."""
+        utterance = self.utterances[name]
+        size = OVERHEAD + len(name) + sum(cell.size for cell in utterance.cells.values())
+        self._size += size - utterance.size
+        utterance.size = size
 
     def cell(self, key: Key) -> Cell:
         """Return the cell of an utterance in a language, added if it is new."""
@@ -164,8 +178,8 @@ class Transcript:
         self.changed()
         return list(held)
 
-    def drop_oldest(self, *, acknowledged: bool) -> Utterance | None:
-        """Drop the oldest utterance, of which nothing is held back or to come; return it, or None if there is none.
+    def drop_oldest(self, *, acknowledged: bool) -> bool:
+        """Drop the oldest utterance, of which nothing is held back or to come; return whether there is one.
 
         Args:
             acknowledged: whether its owner must have acknowledged it.
@@ -173,16 +187,19 @@ class Transcript:
         oldest = self.ended[self._oldest] if self._oldest < len(self.ended) else None
         cells = [oldest.cells.get(target, Cell()) for target in self.targets] if oldest else []
         if oldest is None or any(cell.held for cell in oldest.cells.values()):
-            return None
+            return False
         if not all(cell.ended and not (acknowledged and cell.unacknowledged) for cell in cells):
-            return None
+            return False
         self.ended[self._oldest] = _DROPPED
         self._oldest += 1
         del self.utterances[oldest.name]
-        return oldest
+        self._size -= oldest.size
+        return True
 
     def edited(self, key: Key | None) -> None:
         """Record that a caption has ended, or was corrected, hidden or shown again; None for all of them."""
+        if key is not None:
+            self.count(key[0])
         self.changes(key)
         self.changed()
 
