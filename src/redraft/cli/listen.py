@@ -18,7 +18,6 @@ from redraft.errors import InputError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
-    from redraft.speech.delay import Delay
 
 EXAMPLES = """\b
 Examples:
@@ -133,7 +132,7 @@ def listen(
     """
     from redraft.captions.style import Style
     from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Delay, NoWords
-    from redraft.speech.microphone import is_system
+    from redraft.speech.microphone import Microphone, is_system
     from redraft.speech.registry import AUTO, resolve
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
@@ -160,12 +159,26 @@ def listen(
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
+        from redraft.cli.shared import stream
         from redraft.speech import process
+        from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import SentenceCutter
 
         ending.live = live
-        blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
+        blocks: Iterator[Samples | Failure]
+        if file is None:
+            microphone = Microphone(device)
+            ending.endless = True
+            ending.when_asked(microphone.stop)
+            origin = f"{microphone.name!r}; press Ctrl-C to stop"
+            blocks = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
+        else:
+            origin = "standard input" if file == "-" else repr(file)
+            blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
+            blocks = ending.until(blocks if speed is None else at_speed(blocks, speed, sleep=ending.sleep))
+            # A recording that is read as fast as it is recognised cannot be behind.
+            blocks = delay.blocks(blocks) if live else blocks
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
         made = process.isolated(recogniser, spoken, pause, punctuation, news)
         ending.when_asked(getattr(made, "hurry", bool))
@@ -176,37 +189,6 @@ def listen(
     captioning.caption(opened, delay, sources=sources, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
-
-
-def _blocks(
-    file: str | None,
-    device: str | None,
-    rate: int,
-    channels: int,
-    speed: float | None,
-    delay: Delay,
-    ending: Ending,
-) -> tuple[Iterator[Samples | Failure], str]:
-    """Open the selected audio source and describe it; it ends early if that is asked for."""
-    from redraft.cli.shared import stream
-    from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
-
-    if file is None:
-        from redraft.speech.microphone import Microphone
-
-        microphone = Microphone(device)
-        ending.endless = True
-        ending.when_asked(microphone.stop)
-        recorded = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
-        return recorded, f"{microphone.name!r}; press Ctrl-C to stop"
-    blocks: Iterator[Samples | Failure]
-    blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
-    if speed is not None:
-        blocks = at_speed(blocks, speed, sleep=ending.sleep)
-    blocks = ending.until(blocks)
-    # A recording that is read as fast as it is recognised cannot be behind.
-    live = file == "-" or speed is not None
-    return delay.blocks(blocks) if live else blocks, "standard input" if file == "-" else repr(file)
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:
