@@ -18,21 +18,23 @@ from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import Lane, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Output, Prompt, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
+from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
+    FAMILIES,
     UNFIT,
     VOCABULARY,
     WINDOW,
+    write_family,
     write_llama,
     write_sliding_window,
 )
@@ -181,7 +183,7 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
             assert first - second > 0.03, "a near tie: the machine would decide; take other ids"
             expected += (best,)
         for draft in (previous, expected, expected[:5] + IDS[:5], IDS[20:30]):
-            asking = decode(prompt, PreviousOutput(), Exact(), previous=draft, end_tokens=frozenset(), limit=10)
+            asking = decode(Prompt(prompt), PreviousOutput(), Exact(), previous=draft, end_tokens=frozenset(), limit=10)
             output = run(asking, backend, drafting)
             assert output.tokens == expected
             assert output.passes == 10 - output.accepted
@@ -281,8 +283,8 @@ def test_decodings_in_lock_step_give_output_of_each_alone(load: Load, q8: Path) 
     backend = load(q8, slots=3)
     prompts = [IDS[:9], IDS[5:20], IDS[:4]]
 
-    def lane(prompt: Ids, slot: int) -> Decoding:
-        return Decoding(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot})
+    def lane(prompt: Ids, slot: int) -> Lane[Output]:
+        return decode(Prompt(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot}
 
     slots = [backend.open_slot() for _ in prompts]
     together = run_together([lane(p, s) for p, s in zip(prompts, slots, strict=True)], {TARGET: backend})
@@ -331,6 +333,12 @@ def test_exact_passes_on_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(CapabilityError, match="exact passes need the processor.* set gpu_layers to 0$"):
         LlamaCpp(q8, LlamaOptions(exact=True))
     LlamaCpp(q8, LlamaOptions(exact=True, gpu_layers=0)).close()
+
+
+def test_heads_that_do_not_fit_an_exact_cache_are_refused(tmp_path: Path) -> None:
+    quantise(write_family(tmp_path / "drawn.gguf", FAMILIES["heads of 80"]), tmp_path / "model.gguf", "Q8_0")
+    with pytest.raises(ModelError, match="q8_0 with block size 32 does not divide n_embd_head_k=80: leave out exact"):
+        LlamaCpp(tmp_path / "model.gguf", LlamaOptions(context_length=256, gpu_layers=0, exact=True))
 
 
 def test_many_trees_leak_no_sequences(load: Load, q8: Path) -> None:
@@ -427,7 +435,7 @@ def test_requests_longer_than_batch_are_split_invisibly(load: Load, q8: Path, sl
 SMALL_BATCH = """
 from contextlib import closing
 from tests.backends.test_llamacpp import *
-for exact, size in [(False, 1), (False, 2), (True, 3), (True, 4)]:
+for exact, size in [(False, 1), (False, 2), (True, 1), (True, 4)]:
     for slots, branches in [(1, 0), (1, 40), (8, 0), (4, 5)]:
         numbers = {"slots": slots, "branches": branches, "batch": size, "exact": exact}
         with closing(LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=256, threads=1, **numbers))) as backend:
@@ -444,13 +452,6 @@ def test_small_batch(file: str, request: pytest.FixtureRequest) -> None:
     done = in_new_process(SMALL_BATCH, request.getfixturevalue(file))
     assert done.returncode == 0, done.stderr
     assert len(set(done.stdout.splitlines())) == 1
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-def test_exact_batch_too_small(batch: int) -> None:
-    LlamaOptions(batch=batch)
-    with pytest.raises(OptionError, match=r"^batch must be a whole number from 3 to 65536, not"):
-        LlamaOptions(batch=batch, exact=True)
 
 
 @pytest.mark.parametrize(("length", "drafted"), [(17, 0), (10, 7), (300, 0)])

@@ -12,7 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.disk import PROGRAMS, is_on_disk, models_on_disk
+from redraft.models.disk import PROGRAMS, UNFIT, is_on_disk, models_on_disk, size_of
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -105,9 +105,9 @@ def _rows() -> list[dict[str, str | int]]:
         path = shipped_path(name)
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
         add(name, path.stat().st_size, 0, "Apache-2.0", state="ships", note=note, provenance=path.name)
-    for model in models_on_disk():
-        state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
-        add(model.name, model.size, 0, "", state=state, note=model.problem, provenance=str(model.path or ""))
+    for name, file in models_on_disk().items():
+        state, size = f"from {PROGRAMS[name.partition(':')[0]]}", size_of(file) if file else 0
+        add(name, size, 0, "", state=state, note="" if file else UNFIT, provenance=str(file or ""))
     for name, each in (CATALOGUE | SPEECH).items():
         try:
             state = "downloaded" if cached_path(name, CATALOGUE | SPEECH) else MISSING
@@ -126,8 +126,8 @@ def _rows() -> list[dict[str, str | int]]:
 def get(name: str, revision: str | None) -> None:
     """Download a listed model from the Hugging Face hub, and check the SHA-256 of its files.
 
-    Redraft knows the commit and the SHA-256 of most models. Of others, it keeps those of the first download. The same
-    command checks files that are there. --revision main gets the newest files, which need not be the known ones.
+    Redraft knows the commit and the SHA-256 of most models. Of others, it gets the newest files. The same command
+    checks files that are there. --revision main gets the newest files, which need not be the known ones.
     """
     path, commit = fetch(name, revision)
     click.echo(f"{name}: {path} (commit {commit})")

@@ -69,6 +69,7 @@ def demo(
     from redraft.captions.talk import RECORDING, load_talk
     from redraft.cli.demo import player, stage
     from redraft.decoding.methods import get_method
+    from redraft.decoding.types import DRAFT_MODEL, TARGET
     from redraft.errors import OptionError
     from redraft.signature import file_hash, print_json, signature, text_hash
     from redraft.speech.endpoint import PAUSE
@@ -88,7 +89,8 @@ def demo(
     with ExitStack() as stack:
         file = gguf_file(model)
         given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
-        backend, small = open_models(chosen, model, draft_model, given, slots, stack)
+        (models,) = open_models(chosen, model, draft_model, given, slots, stack)
+        backend, small = models[TARGET], models.get(DRAFT_MODEL)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
         interrupt.raises()  # what was counted is shown, and the screen restored
         if recogniser:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.cli.shared.remote import CommandClient
-    from redraft.speech.delay import Delay
+    from redraft.speech.delay import Watch
 
 template = click.option(
     "--template",
@@ -122,7 +122,7 @@ translation = common.all_of(
 )
 
 
-def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
+def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
     The first signal ends the input, and what has been recognised is finished; a second one ends the program, as does a
@@ -131,7 +131,7 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
 
     Args:
         opened: opens the input.
-        delay: warns if captions are far behind speech; None for an input without audio.
+        watch: warns if captions are far behind speech; None for an input without audio.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -142,7 +142,7 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
     from redraft.captions.templates import prompt_file
     from redraft.cli.shared import stream
     from redraft.cli.shared.driver import Driver, accounted
-    from redraft.speech.delay import Delay
+    from redraft.speech.delay import Watch
 
     server = chosen["server"]
     common.refuse_idle(
@@ -162,14 +162,14 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
     style = Style(first, chosen["template"], own, glossary, also_spoken)
     method = {"method": chosen["method"], "options": options}
-    delay, remote = delay or Delay(notice), None
+    watch, remote = watch or Watch(notice, live=False), None
     if server is not None:
         from redraft.cli.shared.remote import CommandClient  # needs an extra
 
         access = {name: chosen[name] for name in ("key", "room", "take_over")}
         method = method if common.given() & {"method", "option"} else {}  # else, the server chooses
         remote = CommandClient(server, languages, style=style, **access, **method)
-        remote.news = delay.news
+        remote.news = watch.news
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
@@ -194,11 +194,11 @@ def caption(opened: Opened, delay: Delay | None = None, **chosen: Any) -> None:
         if remote:
             ending.when_asked(remote.hurry)
             writer.show_to(remote.control)
-        delay.able = lambda: translator.able or (_REMOTE if remote else "")
+        watch.able = lambda: translator.able or (_REMOTE if remote else "")
 
         def seen(event: Event) -> None:
             backlog.written(event)
-            delay.check(event, backlog.age if backlog.live and not (remote or ending.asked) else 0.0)
+            watch.check(event, backlog.age if backlog.live and not (remote or ending.asked) else 0.0)
 
         whole = Driver(translator, writer, seen, ending, viewers=remote is not None).run(backlog)
     if ending.signal is not None and not ending.endless:

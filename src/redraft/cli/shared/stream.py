@@ -15,7 +15,7 @@ from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.jsonl import read_jsonl, read_simulstreaming
 from redraft.captions.formats.outputs import Output, open_writer
 from redraft.captions.formats.push import CaptionService, PushWriter
-from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
+from redraft.captions.formats.read import Item, ended, not_empty, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import SpokenWriter, Writer
 from redraft.cli.shared.ending import Ending
@@ -192,14 +192,14 @@ def updates(
     """
     refuse_other(source, form)
     if form == "lines":
-        yield from read_lines(source)
+        items = read_lines(source)
     elif form == "jsonl":
-        yield from ended(read_jsonl(source))
+        items = ended(read_jsonl(source))
     elif form == "simulstreaming":
-        yield from read_simulstreaming(source)
+        items = read_simulstreaming(source)
     else:
         items = read_text(source, lag=lag, rate=rate, by_line=by_line)
-        yield from items if rate is None else paced(items, sleep=sleep)
+    yield from not_empty(items if rate is None else paced(items, sleep=sleep))
 
 
 @contextmanager
@@ -228,7 +228,7 @@ def writer(
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
-        made = RowsWriter(made, width, live=live)
+        made = RowsWriter(made, width, live=live, named=form != "jsonl")
     if spoken is not None:
         made = SpokenWriter(made, spoken)
     try:
