@@ -10,11 +10,9 @@ import threading
 def raises() -> None:
     """Let Ctrl-C raise `KeyboardInterrupt` from here on, because there is something to finish or to restore.
 
-    Before, it ends the program `redraft` at once (`redraft.__main__`).  Other handlers are left alone, as are threads
-    other than the main one.
+    Before, it ends the program `redraft` at once (`redraft.__main__`).  Other handlers are left alone.
     """
-    here = threading.current_thread() is threading.main_thread()
-    if here and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -125,7 +125,7 @@ class TestRefusals:
             str(tmp_path / "none.gguf"): ["none.gguf", "does not exist", "`redraft models`"],
             str(tmp_path): [str(tmp_path), "is a folder", "GGUF file is needed"],
             str(tmp_path / "text.gguf"): ["text.gguf", "is not a GGUF file"],
-            str(tmp_path / "empty.gguf"): ["empty.gguf", "is empty"],
+            str(tmp_path / "empty.gguf"): ["empty.gguf", "is not a GGUF file"],
             str(tmp_path / "begun.gguf"): ["begun.gguf", "cannot be loaded"],
             str(tmp_path / "cut.gguf"): ["cut.gguf", "cannot be loaded"],
             str(tmp_path / "t5.gguf"): ["t5.gguf", "encoder-decoder", "decoder-only"],

@@ -18,7 +18,6 @@ from redraft.errors import InputError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
-    from redraft.speech.delay import Watch
 
 EXAMPLES = """\b
 Examples:
@@ -132,6 +131,7 @@ def listen(
     """
     from redraft.captions.style import Style
     from redraft.speech.delay import Watch
+    from redraft.speech.microphone import Microphone
     from redraft.speech.registry import AUTO, resolve
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
@@ -153,12 +153,25 @@ def listen(
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
+        from redraft.cli.shared import stream
         from redraft.speech import process
+        from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import SentenceCutter
 
         ending.live = live
-        blocks, origin = _blocks(file, device, rate, channels, speed, watch, ending)
+        blocks: Iterator[Samples | Failure]
+        if file is None:
+            microphone = Microphone(device)
+            ending.endless = True
+            ending.when_asked(microphone.stop)
+            origin = f"{microphone.name!r}; press Ctrl-C to stop"
+            blocks = watch.blocks(microphone.blocks(), lambda: microphone.dropped)
+        else:
+            origin = "standard input" if file == "-" else repr(file)
+            blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
+            blocks = blocks if speed is None else at_speed(blocks, speed, sleep=ending.sleep)
+            blocks = watch.blocks(ending.until(blocks))
         announced = _announced(blocks, f"recogniser {recogniser}, audio from {origin}")
         made = process.isolated(recogniser, spoken, pause, punctuation, watch.news, ending.when_asked)
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
@@ -168,34 +181,6 @@ def listen(
     captioning.caption(opened, watch, sources=sources, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
-
-
-def _blocks(
-    file: str | None,
-    device: str | None,
-    rate: int,
-    channels: int,
-    speed: float | None,
-    watch: Watch,
-    ending: Ending,
-) -> tuple[Iterator[Samples | Failure], str]:
-    """Open the selected audio source and describe it; it ends early if that is asked for."""
-    from redraft.cli.shared import stream
-    from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
-
-    if file is None:
-        from redraft.speech.microphone import Microphone
-
-        microphone = Microphone(device)
-        ending.endless = True
-        ending.when_asked(microphone.stop)
-        recorded = watch.blocks(microphone.blocks(), lambda: microphone.dropped)
-        return recorded, f"{microphone.name!r}; press Ctrl-C to stop"
-    blocks: Iterator[Samples | Failure]
-    blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
-    if speed is not None:
-        blocks = at_speed(blocks, speed, sleep=ending.sleep)
-    return watch.blocks(ending.until(blocks)), "standard input" if file == "-" else repr(file)
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:

@@ -78,7 +78,7 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     """Yield the items; print a hint if the program reads from the keyboard."""
-    if file == "-" and sys.stdin is not None and sys.stdin.isatty():
+    if file == "-" and sys.stdin.isatty():
         growing = "type a sentence, Enter after each change; an empty line ends it"
         notice(growing if form == "lines" else f"type {form}")
         notice("Ctrl-D ends the input")

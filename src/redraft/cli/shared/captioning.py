@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
+    from redraft.cli.shared.remote import CommandClient
     from redraft.speech.delay import Watch
 
 template = click.option(
@@ -136,12 +137,6 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
     Raises:
         RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
-    server = chosen["server"]
-    common.refuse_idle(
-        dict.fromkeys(("key", "room", "take_over"), "" if server else _FOR_SERVERS)
-        | dict.fromkeys(_OF_THE_SERVER, _DECIDED if server else "")
-    )
-    options = common.method_options(chosen["method"], chosen["option"])
     from redraft.captions.languages import parse_languages, same_of
     from redraft.captions.style import Style
     from redraft.captions.templates import prompt_file
@@ -149,6 +144,12 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
     from redraft.cli.shared.driver import Driver, accounted
     from redraft.speech.delay import Watch
 
+    server = chosen["server"]
+    common.refuse_idle(
+        dict.fromkeys(("key", "room", "take_over"), "" if server else _FOR_SERVERS)
+        | dict.fromkeys(_OF_THE_SERVER, _DECIDED if server else "")
+    )
+    options = common.method_options(chosen["method"], chosen["option"])
     shown = parse_languages(chosen["to"])
     first, *also_spoken = chosen["sources"]
     spoken = None if also_spoken else same_of(first, shown)
@@ -172,7 +173,19 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        translator = remote or _here(stack, languages, chosen, style=style, **method)
+        translator: AsyncTranslator | CommandClient
+        if remote is not None:
+            translator = remote
+        else:
+            from redraft.async_translator import AsyncTranslator
+            from redraft.translator import Translator
+
+            more = {name: chosen[name] for name in ("draft_model", "engine")}
+            made = Translator.open(chosen["model"], to=languages, style=style, **method, **more)
+            # Updates are skipped where they are read, so that what is behind can be measured there.
+            translator = AsyncTranslator(stack.enter_context(made), ahead=0)
+            if "model" not in common.given():
+                introduce(chosen["model"])
         stack.enter_context(ending.by_signals())
         backlog = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
         audience = remote.control if remote else None
@@ -193,19 +206,6 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
         raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and writer.whole):
         raise click.exceptions.Exit(1)
-
-
-def _here(stack: ExitStack, languages: Sequence[str], chosen: Mapping[str, Any], **wanted: Any) -> AsyncTranslator:
-    """Open a translator in this process."""
-    from redraft.async_translator import AsyncTranslator
-    from redraft.translator import Translator
-
-    wanted |= {name: chosen[name] for name in ("draft_model", "engine")}
-    translator = stack.enter_context(Translator.open(chosen["model"], to=languages, **wanted))
-    if "model" not in common.given():
-        introduce(chosen["model"])
-    # Updates are skipped where they are read, so that what is behind can be measured there.
-    return AsyncTranslator(translator, ahead=0)
 
 
 def _language(named: str, languages: Sequence[str], option: str, example: str) -> str:

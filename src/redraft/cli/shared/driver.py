@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import stat
 import sys
@@ -116,7 +115,7 @@ class Driver:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
             async with self.ending.in_loop(), self.translator:
-                _watch_reader(self._unread)
+                _watch_reader(lambda: self._close(BrokenPipeError()))
                 await self._translate(items)
         except asyncio.CancelledError:
             if self._closed is None:
@@ -158,15 +157,14 @@ class Driver:
             return
         self.seen(event)
 
-    def _unread(self) -> None:
-        if self._closed is None:
-            self._close(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
-
     def _close(self, error: OSError) -> None:
         """Write no more; if there are viewers, what has been recognised is finished for them."""
+        # A second cancellation would end the cleaning up after the first, and at the end all events are written.
+        if self._closed is not None or self._translating is None:
+            return
         self._closed = error
         self.ending.stop()
-        if not self.viewers and self._translating is not None:
+        if not self.viewers:
             self._translating.cancel()
 
 

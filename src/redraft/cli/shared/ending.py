@@ -192,10 +192,12 @@ class _Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not self._ready():
-            return 0
+        # Otherwise a thread would still wait in `read` when the program ends, which Python takes for a fatal error.
+        # Windows can wait for sockets only.
+        waited = [self._number, self._ending.fileno()]
+        ready = waited if os.name != "posix" else select.select(waited, [], [])[0]
         ending = self._ending.asked
-        if ending and self._left <= 0:
+        if self._number not in ready or (ending and self._left <= 0):
             return 0
         try:
             data = os.read(self._number, len(buffer))
@@ -206,14 +208,6 @@ class _Pipe(io.RawIOBase):
         self._left -= len(data) if ending else 0
         buffer[: len(data)] = data
         return len(data)
-
-    def _ready(self) -> bool:
-        """Wait for data or the end; return whether there is data."""
-        # Otherwise a thread would still wait in `read` when the program ends, which Python takes for a fatal error.
-        # Windows can wait for sockets only.
-        if os.name != "posix":
-            return True
-        return self._number in select.select([self._number, self._ending.fileno()], [], [])[0]
 
 
 def _leave_closed_terminal() -> None:

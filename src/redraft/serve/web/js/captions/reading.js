@@ -1,6 +1,9 @@
 // Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
 // stood, or waited, long enough; as redraft.captions.formats.rows, and tests/captions/reading.json for both.
 
+import { Source } from "../net/events.js";
+import { keyOf } from "../net/memory.js";
+
 /** The server's rules of where a line may be broken (redraft.captions.breaks). */
 const { default: RULES } = await import("./breaks.js");
 const pattern = (name, flags = "u") => new RegExp(RULES[name], flags);
@@ -169,10 +172,9 @@ export class Reading {
 }
 
 const seconds = () => performance.now() / 1000;
-const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
 
 /** A viewer or a session whose captions are lines, each final and with a name of its own. */
-export class ReadingLines extends EventTarget {
+export class ReadingLines extends Source {
   #source;
   #width;
   #timer = setInterval(() => this.#pass(seconds()), TICK);
@@ -184,9 +186,7 @@ export class ReadingLines extends EventTarget {
     this.#source = source;
     this.#width = width;
     source.addEventListener("restart", () => this.#known.clear());
-    for (const type of ["about", "paused", "done", "failed", "problem", "state", "restart"]) {
-      source.addEventListener(type, ({ detail }) => this.#emit(type, detail));
-    }
+    this.forward(source, ["about", "paused", "done", "failed", "problem", "state", "restart"]);
     source.addEventListener("partial", ({ detail }) => this.read(detail, false));
     source.addEventListener("final", ({ detail }) => this.read(detail, true));
     source.addEventListener("hidden", ({ detail }) => this.#hide(detail));
@@ -236,7 +236,7 @@ export class ReadingLines extends EventTarget {
   #show(known, lines) {
     for (const text of lines) {
       known.count += 1;
-      this.#emit("final", { ...known.caption, utterance: `${known.caption.utterance}.${known.count}`, text, source: "" });
+      this.emit("final", { ...known.caption, utterance: `${known.caption.utterance}.${known.count}`, text, source: "" });
     }
   }
 
@@ -249,12 +249,8 @@ export class ReadingLines extends EventTarget {
 
   #hide(detail) {
     for (let count = this.#end(keyOf(detail)); count; count--) {
-      this.#emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
+      this.emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
     }
     this.#known.get(keyOf(detail)).hidden = detail.hidden;
-  }
-
-  #emit(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }

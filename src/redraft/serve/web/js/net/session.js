@@ -8,6 +8,7 @@
 import { Backoff, PASSING } from "./backoff.js";
 import { Connection, whenBack } from "./connection.js";
 import { Control } from "./control.js";
+import { Source } from "./events.js";
 import { keyOf } from "./memory.js";
 import { bytesOf, pieces } from "./pieces.js";
 import { address } from "./server.js";
@@ -16,7 +17,7 @@ const PROTOCOL = 1;
 /** Messages that are dispatched unchanged. */
 const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
 
-export class Session extends EventTarget {
+export class Session extends Source {
   #memory;
   #control;
   /** The connection, perhaps a closed one; null before the session and after it. */
@@ -90,7 +91,7 @@ export class Session extends EventTarget {
       this.#memory.keepOpen(update);
       this.#unsent.delete(update.utterance);
       this.#unsent.set(update.utterance, update);
-      this.#emit("update", update);
+      this.emit("update", update);
     }
     this.#flush();
   }
@@ -187,7 +188,7 @@ export class Session extends EventTarget {
       return;
     }
     this.#memory.dropOpen(update.utterance);
-    this.#emit("problem", { code: "limit", message: this.#tooLong("a text"), utterance: update.utterance });
+    this.emit("problem", { code: "limit", message: this.#tooLong("a text"), utterance: update.utterance });
   }
 
   #sayControl(message) {
@@ -212,7 +213,7 @@ export class Session extends EventTarget {
       done: () => this.#done(),
     }[message.type];
     handle?.();
-    if (FORWARDED.has(message.type)) this.#emit(message.type, message);
+    if (FORWARDED.has(message.type)) this.emit(message.type, message);
   }
 
   #started({ token, session, targets, resumed, server, message_bytes }) {
@@ -240,7 +241,7 @@ export class Session extends EventTarget {
 
   #restore() {
     const message = this.#tooLong("a caption that could not be restored");
-    const tooLong = ({ utterance }) => this.#emit("problem", { code: "limit", message, utterance });
+    const tooLong = ({ utterance }) => this.emit("problem", { code: "limit", message, utterance });
     const finals = [...this.#memory.finals.values()].filter(Boolean);
     for (const each of pieces("restore", "finals", finals, this.#most, tooLong)) this.#say(each);
   }
@@ -250,7 +251,7 @@ export class Session extends EventTarget {
     if (this.#isConcluded(utterance)) return;
     const update = { type: "update", utterance, seq, text, final, time, start, speaker, language, spoken: true };
     this.#memory.keepOpen(update);
-    this.#emit("update", update);
+    this.emit("update", update);
   }
 
   #isConcluded(utterance) {
@@ -269,11 +270,11 @@ export class Session extends EventTarget {
     if (!finals.has(key)) {
       this.#backoff.reset();
       this.#memory.keepFinal(key, final);
-      if (final) this.#emit("final", final);
+      if (final) this.emit("final", final);
       if (this.#isConcluded(utterance)) this.#memory.dropOpen(utterance);
     } else if (final && (final.corrected ?? 0) > (finals.get(key)?.corrected ?? 0)) {
       this.#memory.keepFinal(key, final);
-      this.#emit("final", final);
+      this.emit("final", final);
     }
     if (final?.corrected) this.#control.reported(final);
     this.#say({ type: "ack", utterance, language, corrected: final?.corrected });
@@ -283,8 +284,8 @@ export class Session extends EventTarget {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
     else if (error.request === "update" && error.utterance) this.#memory.dropOpen(error.utterance); // no other answer will come
-    if (error.final) this.#emit("failed", error);
-    if (!error.fatal) this.#emit("problem", error);
+    if (error.final) this.emit("failed", error);
+    if (!error.fatal) this.emit("problem", error);
   }
 
   #done() {
@@ -296,7 +297,7 @@ export class Session extends EventTarget {
     const refusal = this.#refusal;
     if (refusal && !(this.#memory.session.token && PASSING.has(refusal.code))) {
       this.#done();
-      this.#emit("problem", refusal);
+      this.emit("problem", refusal);
       return;
     }
     this.#turn("waiting");
@@ -311,10 +312,6 @@ export class Session extends EventTarget {
   #turn(state) {
     if (state === this.#state) return;
     this.#state = state;
-    this.#emit("state", state);
-  }
-
-  #emit(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
+    this.emit("state", state);
   }
 }

@@ -11,6 +11,7 @@
 import { sameOf } from "../captions/languages.js";
 import { Backoff } from "./backoff.js";
 import { Connection, whenBack } from "./connection.js";
+import { Source } from "./events.js";
 import { address, ask } from "./server.js";
 
 const ABSENT = 404;
@@ -20,7 +21,7 @@ const AGAIN = 30_000;
 const ROOM_STATES = { waiting: "before", live: "live", over: "next" };
 const CAPTIONS = ["partial", "final"];
 
-export class Viewer extends EventTarget {
+export class Viewer extends Source {
   #session;
   #room;
   #server;
@@ -67,7 +68,7 @@ export class Viewer extends EventTarget {
     if (this.#over && (body === null || body.done)) {
       this.#wait("over", AGAIN);
     } else if (body === null) {
-      if (error && status !== ABSENT) this.#emit("problem", { ...error, fatal: true });
+      if (error && status !== ABSENT) this.emit("problem", { ...error, fatal: true });
       this.#wait(status === ABSENT ? "absent" : "waiting");
     } else {
       this.#over = false;
@@ -104,7 +105,7 @@ export class Viewer extends EventTarget {
     this.#connection = new Connection(address(this.#languages.length ? `${path}?${query}` : path, this.#server), {
       open: () => {
         this.#backoff.connected();
-        if (!this.#room) this.#emit("state", "live");
+        if (!this.#room) this.emit("state", "live");
       },
       message: (message) => this.#handle(message),
       close: () => (this.#over ? this.#wait("over", AGAIN) : this.#wait("waiting")),
@@ -115,25 +116,25 @@ export class Viewer extends EventTarget {
     this.#over ||= message.type === "done";
     if (CAPTIONS.includes(message.type)) this.#receive();
     if (message.type === "room") this.#showRoom(message);
-    else this.#emit(message.type === "error" ? "problem" : message.type, message);
-    if (message.type === "error" && message.final) this.#emit("failed", message);
-    if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
+    else this.emit(message.type === "error" ? "problem" : message.type, message);
+    if (message.type === "error" && message.final) this.emit("failed", message);
+    if (message.type === "paused") this.emit("state", message.paused ? "paused" : "live");
   }
 
   /** Handle a caption; what was shown before stays until the first one. */
   #receive() {
-    if (!this.#covers(this.#received, this.#asked)) this.#emit("restart");
+    if (!this.#covers(this.#received, this.#asked)) this.emit("restart");
     this.#received = this.#asked;
   }
 
   #showRoom(message) {
     if (message.session) this.#about(message);
-    this.#emit("state", ROOM_STATES[message.state]);
+    this.emit("state", ROOM_STATES[message.state]);
   }
 
   #about(description) {
     this.#targets = description.targets;
-    this.#emit("about", description);
+    this.emit("about", description);
   }
 
   /** Whether some languages contain others. */
@@ -144,11 +145,7 @@ export class Viewer extends EventTarget {
 
   #wait(state, milliseconds = this.#backoff.next()) {
     this.#connection = null;
-    this.#emit("state", state);
+    this.emit("state", state);
     this.#waiting = setTimeout(() => this.connect(), milliseconds);
-  }
-
-  #emit(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }

@@ -80,10 +80,6 @@ export class Microphone {
     this.#show();
   }
 
-  get pausing() {
-    return this.#pausing;
-  }
-
   /** Whether the browser has suspended the audio by itself. */
   get suspended() {
     return this.#context !== null && this.#context.state !== "running";
