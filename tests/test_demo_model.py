@@ -18,7 +18,6 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model, resolve
 from redraft.backends.machine import processor
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
@@ -26,6 +25,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine, rows
 from redraft_bench.eval.measure import compare, open_runs
 from redraft_bench.eval.sets import lag_stream, load_set
+from redraft_bench.quantise import quantise
 from redraft_bench.scripts.exact import follow, mismatches
 
 pytestmark = pytest.mark.slow

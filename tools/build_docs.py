@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from starlette.routing import Route, WebSocketRoute
 
 from redraft import protocol
-from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOptions, Shares, taken_by
+from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOptions, taken_by
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
@@ -397,7 +397,7 @@ def methods_page() -> str:
     return "\n".join([*parts, PAPERS])
 
 
-def _option_row(option: Option | Choice | Shares) -> tuple[str, str, str, str]:
+def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
     return f"`{option.name}`", f"{option.default}", short(option.allowed), option.help
 
 

@@ -41,7 +41,7 @@ def proxy_for(url: str) -> str | None:
     proxy = next((found[kind] for kind in kinds if kind in found), None)
     if proxy is None:
         return None
-    named = urlsplit(proxy)
+    named = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
     return urlunsplit(named._replace(netloc=named.netloc.rpartition("@")[2]))
 
 

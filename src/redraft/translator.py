@@ -22,7 +22,7 @@ from redraft.backends.options import NOTHING
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script, writing_of
+from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
@@ -37,7 +37,7 @@ from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.search import MOST
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import TARGET, Asking, Prompt
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
 
 
@@ -137,8 +137,9 @@ class Translator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
-            made = cls(backend, to, method=chosen, options=options, style=style, small=drafting)
+            (models,) = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
+            drafting = models.get(DRAFT_MODEL)
+            made = cls(models[TARGET], to, method=chosen, options=options, style=style, small=drafting)
             owned.push(made._closing)
             made._closing, made._name = owned.pop_all(), os.fspath(model)
         return made
@@ -275,7 +276,6 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
         OptionError: the model does not support a language, or something in ``style``.
         ModelError: the model has no usable prompt template.
     """
-
     asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
     for field, value in asked.items():
         if value and isinstance(backend, MakesPrompts):
@@ -294,7 +294,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
 
         def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
             ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
-            return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
+            return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script(text))
 
         return encode
 
@@ -312,7 +312,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
 _FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def own_script(backend: Backend, target: Language) -> OwnScript:
+def own_script(backend: Backend, target: Language) -> Callable[[str], Selection]:
     """Return the rule for foreign words in translations into a language (`redraft.captions.script`).
 
     No token is foreign for models that do not write their own script only.
@@ -322,4 +322,4 @@ def own_script(backend: Backend, target: Language) -> OwnScript:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
         restricted = writes_own_script(backend.metadata)
         found[target.canonical] = foreign_tokens(tokens, target) if restricted else EVERYTHING
-    return OwnScript(target, found[target.canonical], backend.tokenize)
+    return spelling_rule(target, found[target.canonical], backend.tokenize)

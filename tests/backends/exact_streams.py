@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.method import Value
 from redraft.translator import Translator
+from redraft_bench.quantise import quantise
 from tests import real_tokenizers
 from tests.gguf_models import FAMILIES, write_family
 from tests.real_tokenizers import chat_writer

@@ -19,10 +19,10 @@ import numpy as np
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
+from redraft_bench.quantise import quantise
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
 
 Ids = tuple[int, ...]

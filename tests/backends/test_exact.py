@@ -19,10 +19,10 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("format", "families"),
     [
-        ("Q4_K_M", tuple(FAMILIES)),
+        ("Q4_K_M", tuple(family for family in FAMILIES if family != "heads of 80")),
         ("Q4_0", ("Gemma 2",)),
-        ("Q8_0", ("Gemma 3", "heads of 80")),
-        ("F32", ("Qwen3", "Gemma 2", "Phi-3")),
+        ("Q8_0", ("Gemma 3",)),
+        ("F32", ("Qwen3", "Gemma 2", "Phi-3", "heads of 80")),
         ("BF16", ("Llama 3",)),
     ],
 )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends.llama_slot import LlamaSearch, LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp
-from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
-from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare, top_k
+from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score, Spare, top_k
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
@@ -120,13 +118,13 @@ def test_what_cannot_be_searched(path: Path) -> None:
 def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches of several languages do not take turns, in which each would compute its cache again."""
     asked: list[tuple[int, bool]] = []
-    rows = LlamaSearch.rows
+    rows = LlamaCpp._aside
 
-    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score, *more: Any) -> NumpyRows:
-        asked.append((slot.sequence, not score.draft))
-        return rows(self, slot, score, *more)
+    def watched(self: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> Rows:
+        asked.extend((slot, not score.draft) for slot, score in requests)
+        return rows(self, requests)
 
-    monkeypatch.setattr(LlamaSearch, "rows", watched)
+    monkeypatch.setattr(LlamaCpp, "_aside", watched)
     options: dict[str, Value] = {"doubt": 0, "search": 60_000}
     with Translator.open(
         "demo-tiny", to=["de", "ja", "zh"], options=options, engine={"context_length": 512}
@@ -141,7 +139,7 @@ def test_closed_slot_leaves_nothing(path: Path) -> None:
     backend = LlamaCpp(path, OPTIONS)
     slot = backend.open_slot()
     backend.score([(slot, Score(IDS[:9], hypotheses((1,), (2,)), spare=SPARE))])
-    assert backend._search and backend._search._place.ids
+    assert backend._search and backend._search.ids and backend._search.branches
     backend.close_slot(slot)
-    assert not backend._search._place.ids and backend._search._of is None
+    assert not backend._search.ids and not backend._search.branches
     backend.close()

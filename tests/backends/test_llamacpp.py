@@ -18,7 +18,6 @@ from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
@@ -27,12 +26,15 @@ from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Output, Prompt, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
+from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
+    FAMILIES,
     UNFIT,
     VOCABULARY,
     WINDOW,
+    write_family,
     write_llama,
     write_sliding_window,
 )
@@ -333,6 +335,12 @@ def test_exact_passes_on_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPat
     LlamaCpp(q8, LlamaOptions(exact=True, gpu_layers=0)).close()
 
 
+def test_heads_that_do_not_fit_an_exact_cache_are_refused(tmp_path: Path) -> None:
+    quantise(write_family(tmp_path / "drawn.gguf", FAMILIES["heads of 80"]), tmp_path / "model.gguf", "Q8_0")
+    with pytest.raises(ModelError, match="q8_0 with block size 32 does not divide n_embd_head_k=80: leave out exact"):
+        LlamaCpp(tmp_path / "model.gguf", LlamaOptions(context_length=256, gpu_layers=0, exact=True))
+
+
 def test_many_trees_leak_no_sequences(load: Load, q8: Path) -> None:
     backend = load(q8, slots=2, branches=3)
     slot, choose, prefix = backend.open_slot(), random.Random(1), IDS[:10]
@@ -427,7 +435,7 @@ def test_requests_longer_than_batch_are_split_invisibly(load: Load, q8: Path, sl
 SMALL_BATCH = """
 from contextlib import closing
 from tests.backends.test_llamacpp import *
-for exact, size in [(False, 1), (False, 2), (True, 3), (True, 4)]:
+for exact, size in [(False, 1), (False, 2), (True, 1), (True, 4)]:
     for slots, branches in [(1, 0), (1, 40), (8, 0), (4, 5)]:
         numbers = {"slots": slots, "branches": branches, "batch": size, "exact": exact}
         with closing(LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=256, threads=1, **numbers))) as backend:
@@ -444,13 +452,6 @@ def test_small_batch(file: str, request: pytest.FixtureRequest) -> None:
     done = in_new_process(SMALL_BATCH, request.getfixturevalue(file))
     assert done.returncode == 0, done.stderr
     assert len(set(done.stdout.splitlines())) == 1
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-def test_exact_batch_too_small(batch: int) -> None:
-    LlamaOptions(batch=batch)
-    with pytest.raises(OptionError, match=r"^batch must be a whole number from 3 to 65536, not"):
-        LlamaOptions(batch=batch, exact=True)
 
 
 @pytest.mark.parametrize(("length", "drafted"), [(17, 0), (10, 7), (300, 0)])

@@ -13,9 +13,9 @@ from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import default_contexts, open_backend, open_contexts, open_model
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
+from redraft_bench.quantise import quantise
 from tests.fakes import distribution
 from tests.gguf_models import write_llama
 

@@ -16,11 +16,11 @@ def test_slow_model() -> None:
     assert languages_in_time(SLOW) == 1
     assert 1 / update_seconds(SLOW) == pytest.approx(1.31, abs=0.05)
     assert pace(SLOW, 3) == (
-        "this model translates about 1.3 updates a second here, enough for live speech in one language, but "
-        "not in three: try fewer languages, a smaller model, a GPU or more cores"
+        "this model translates about 1.3 updates a second here, enough for live speech in 1 language, but "
+        "not in 3: try fewer languages, a smaller model, a GPU or more cores"
     )
-    assert "enough for live speech in one language; for more, use a smaller model" in pace(SLOW)
-    assert pace(SLOW, 1).endswith("enough for live speech in one language")
+    assert "enough for live speech in 1 language; for more, use a smaller model" in pace(SLOW)
+    assert pace(SLOW, 1).endswith("enough for live speech in 1 language")
 
 
 def test_too_slow_for_one_language() -> None:
@@ -30,7 +30,7 @@ def test_too_slow_for_one_language() -> None:
 
 
 def test_quick_model() -> None:
-    assert pace(QUICK, 3).endswith("enough for live speech in three languages")
+    assert pace(QUICK, 3).endswith("enough for live speech in 3 languages")
     most = languages_in_time(QUICK)
     assert busy_share(QUICK, most) <= 1 < busy_share(QUICK, most + 1)
     assert f"enough for live speech in {most} languages; for more, use" in pace(QUICK)

@@ -12,9 +12,9 @@ import pytest
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError, OptionError
+from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
 from tests.gguf_models import write_llama
 
@@ -104,7 +104,7 @@ def test_file_is_not_written_over_itself(f32: Path, tmp_path: Path) -> None:
     path.write_bytes(f32.read_bytes())
     code = (
         "import sys; from pathlib import Path\n"
-        "from redraft.backends.quantise import quantise; from redraft.errors import RedraftError\n"
+        "from redraft_bench.quantise import quantise; from redraft.errors import RedraftError\n"
         "try: quantise(Path(sys.argv[1]), Path(sys.argv[1]), 'Q8_0')\n"
         "except RedraftError: pass\n"
     )

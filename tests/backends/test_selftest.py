@@ -14,54 +14,33 @@ from redraft.models import shipped_path
 MODEL = shipped_path("demo-tiny")
 SRC = Path(selftest.__file__).parents[2]
 
-#: As much of llama-cpp-python as the self-test uses.  Its logits are those of a seed, and `misbehave` is called where
-#: a pass runs with kernels that are not plain.
+#: llama-cpp-python, of which `misbehave` is called after a pass with kernels that are not plain.
 STAND_IN = """
-import ctypes, os, signal, time
-from types import SimpleNamespace
+import ctypes, os, signal, sys, time
+
 import numpy as np
 
-VOCABULARY = 40
+sys.path.remove(os.path.dirname(__file__))
+del sys.modules["llama_cpp"]
+import llama_cpp
 
-def llama_print_system_info():
-    return FEATURES
+load, decode, extra = llama_cpp.llama_model_load_from_file, llama_cpp.llama_decode, []
 
-def llama_model_default_params():
-    return SimpleNamespace(use_extra_bufts=True)
+def loaded(path, params):
+    extra[:] = [params.use_extra_bufts]
+    return load(path, params)
 
-def llama_model_load_from_file(path, params):
-    return params
+def decoded(context, batch):
+    status = decode(context, batch)
+    logits = np.ctypeslib.as_array(llama_cpp.llama_get_logits(context), (batch.n_tokens, 16384))
+    if extra[0]:
+        misbehave(logits)
+    return status
 
-def llama_context_default_params():
-    return SimpleNamespace()
+llama_cpp.llama_model_load_from_file, llama_cpp.llama_decode = loaded, decoded
+llama_cpp.llama_print_system_info = lambda: FEATURES
 
-def llama_init_from_model(model, params):
-    return SimpleNamespace(extra=model.use_extra_bufts, logits=None)
-
-def llama_batch_init(size, embedding, sequences):
-    return SimpleNamespace(
-        token=[0] * size, pos=[0] * size, n_seq_id=[0] * size, logits=[0] * size, seq_id=[[0] for _ in range(size)]
-    )
-
-def llama_decode(context, batch):
-    assert batch.pos == list(range(batch.n_tokens)) and all(batch.logits)
-    context.logits = np.random.default_rng(batch.token).normal(0, 5, (batch.n_tokens, VOCABULARY)).astype(np.float32)
-    if context.extra:
-        misbehave(context)
-    return 0
-
-def llama_get_logits(context):
-    return context.logits.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-
-def llama_model_get_vocab(model): return model
-def llama_vocab_n_tokens(vocabulary): return VOCABULARY
-def llama_get_memory(context): return context
-def llama_memory_clear(memory, data): pass
-def llama_batch_free(batch): pass
-def llama_free(context): pass
-def llama_model_free(model): pass
-
-def misbehave(context):
+def misbehave(logits):
 """
 
 
@@ -79,10 +58,10 @@ def write(build: list[str], misbehave: str, features: str = "AVX2 = 1 | ") -> No
 @pytest.mark.parametrize(
     ("misbehave", "kernels", "detail"),
     [
-        ("context.logits *= 1.001", "right", ""),
-        ("context.logits = context.logits[:, ::-1].copy()", "wrong", "standard deviations"),
-        ("if len(context.logits) == 64: context.logits[-1] = 0", "wrong", "standard deviations"),
-        ("context.logits[0, 0] = np.nan", "wrong", "nan"),
+        ("logits *= 1.001", "right", ""),
+        ("logits[:] = logits[:, ::-1].copy()", "wrong", "standard deviations"),
+        ("if len(logits) == 64: logits[-1] = 0", "wrong", "standard deviations"),
+        ("logits[0, 0] = np.nan", "wrong", "nan"),
         ("os.kill(os.getpid(), signal.SIGILL)", "crash", "SIGILL"),
         ("ctypes.string_at(0)", "crash", "SIGSEGV"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "untested", "SIGKILL"),

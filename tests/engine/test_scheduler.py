@@ -418,7 +418,7 @@ def test_idle_server_admits_a_session(caplog: pytest.LogCaptureFixture) -> None:
     load.check(1, 0, 0.0, 0.0)
     assert not caplog.records
     load.check(3, 0, 0.0, 0.0)
-    assert "enough for live speech in one language, but not in three" in caplog.text
+    assert "enough for live speech in 1 language, but not in 3" in caplog.text
     with pytest.raises(NoCapacity, match="3 more languages"):
         load.check(3, 1, 0.0, 0.0)
 
@@ -438,7 +438,7 @@ def test_what_the_model_can_do() -> None:
     assert scheduler.able() == ""
     for lane in lanes[1:]:
         lane.worked = rig.clock()
-    assert "enough for live speech in one language, but not in three" in scheduler.able()
+    assert "enough for live speech in 1 language, but not in 3" in scheduler.able()
     rig.clock.now += 60
     assert scheduler.able() == ""
 

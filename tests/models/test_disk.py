@@ -15,7 +15,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.cli import main
 from redraft.errors import ModelError
 from redraft.models import disk
-from redraft.models.disk import models_on_disk, path_on_disk
+from redraft.models.disk import models_on_disk, path_on_disk, size_of
 from tests.gguf_models import split, write_llama
 
 OPTIONS = LlamaOptions(context_length=64, threads=1, gpu_layers=0)
@@ -77,12 +77,11 @@ def test_model_of_ollama(ollama: Ollama, weights: Path, capsys: pytest.CaptureFi
     manifest = ollama.manifest((MODEL, weights.read_bytes()), (TEMPLATE, b"{{ .Prompt }}"))
     ollama.add("registry.ollama.ai/library/tiny/latest", manifest)
     ollama.add("hf.co/someone/Tiny-GGUF/Q8_0", manifest)
-    assert [(model.name, model.size, model.problem) for model in models_on_disk()] == [
-        ("ollama:hf.co/someone/Tiny-GGUF:Q8_0", weights.stat().st_size, ""),
-        ("ollama:tiny:latest", weights.stat().st_size, ""),
+    assert [(name, size_of(path)) for name, path in models_on_disk().items() if path] == [
+        ("ollama:hf.co/someone/Tiny-GGUF:Q8_0", weights.stat().st_size),
+        ("ollama:tiny:latest", weights.stat().st_size),
     ]
-    names = ("tiny", "tiny:latest", "Tiny", "library/tiny", "registry.ollama.ai/library/tiny:latest")
-    paths = {path_on_disk(f"ollama:{name}") for name in (*names, "hf.co/someone/tiny-gguf:q8_0")}
+    paths = {path_on_disk(f"ollama:{name}") for name in ("tiny", "tiny:latest", "hf.co/someone/Tiny-GGUF:Q8_0")}
     assert len(paths) == 1 and paths.pop().name.startswith("sha256-")
     backend = open_model("ollama:tiny", OPTIONS)
     assert backend.metadata["tokenizer.chat_template"] == "{{ 1 }}"
@@ -119,30 +118,27 @@ def test_models_of_ollama_that_cannot_be_opened(ollama: Ollama, weights: Path) -
     ollama.add(f"{host}/halves/latest", ollama.manifest((MODEL, data), (MODEL, b"GGUF more")))
     ollama.add(f"{host}/partly/latest", ollama.manifest((MODEL, b"GGUF partly")))
     path_on_disk("ollama:partly").unlink()
-    ollama.add(f"{host}/escaping/latest", {"layers": [{"mediaType": MODEL, "digest": "../../../etc/passwd"}]})
+    escaping = {"mediaType": MODEL, "digest": f"../../{weights.relative_to(weights.anchor)}"}
+    ollama.add(f"{host}/escaping/latest", {"layers": [escaping]})
     ollama.add(f"{host}/broken/latest", {})
     (ollama.folder / "manifests" / host / "broken" / "latest").write_bytes(b"\xff{")
-    problems = {
-        "images": "is not in GGUF format",
-        "tuned": "has an adapter or several files",
-        "halves": "has an adapter or several files",
-        "partly": "is incomplete: run `ollama pull partly:latest`",
-        "escaping": "is not one of Ollama's",
-        "broken": "is not one of Ollama's",
-        "image": "is not one of Ollama's in .*; the nearest is ollama:images:latest",
-    }
-    for name, words in problems.items():
-        with pytest.raises(ModelError, match=f"^model 'ollama:{name}' {words}"):
+    for name in ("images", "tuned", "halves", "partly", "escaping"):
+        with pytest.raises(
+            ModelError, match=f"^model 'ollama:{name}' is not a complete GGUF file without adapter: pull"
+        ):
+            open_model(f"ollama:{name}")
+    for name in ("broken", "image"):
+        with pytest.raises(ModelError, match=f"^model 'ollama:{name}' is not one of Ollama's; the nearest is ollama:"):
             open_model(f"ollama:{name}")
 
 
 def test_folder_of_ollama_is_chosen_by_its_variable(
     home: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ModelError, match=f"is not one of Ollama's in {home}/.ollama/models or {home}/none: see"):
+    with pytest.raises(ModelError, match="is not one of Ollama's: see"):
         open_model("ollama:tiny")
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "elsewhere"))
-    with pytest.raises(ModelError, match=f"is not one of Ollama's in {tmp_path}/elsewhere: see"):
+    with pytest.raises(ModelError, match="is not one of Ollama's: see"):
         open_model("ollama:tiny")
     elsewhere = Ollama(tmp_path / "elsewhere")
     elsewhere.add("registry.ollama.ai/library/tiny/latest", elsewhere.manifest((MODEL, weights.read_bytes())))
@@ -157,16 +153,16 @@ def test_models_of_lm_studio(home: Path, weights: Path) -> None:
     (models / "other" / "two").mkdir(parents=True)
     shutil.copy(weights, models / "other" / "two" / "two-q8_0.gguf")
     first, *_ = split(weights, models / "other" / "two")
-    assert [model.name for model in models_on_disk()] == [
+    assert [*models_on_disk()] == [
         "lmstudio:infra-ai/ocelot-v1",
         f"lmstudio:other/two/{first.stem}",
         "lmstudio:other/two/two-q8_0",
     ]
-    assert models_on_disk()[1].size > first.stat().st_size
-    for name in ("infra-ai/ocelot-v1", "Infra-AI/Ocelot-v1", f"other/two/{first.stem}"):
+    assert size_of(Path(str(models_on_disk()[f"lmstudio:other/two/{first.stem}"]))) > first.stat().st_size
+    for name in ("infra-ai/ocelot-v1", f"other/two/{first.stem}"):
         open_model(f"lmstudio:{name}", OPTIONS).close()
     with pytest.raises(
         ModelError,
-        match=f"'lmstudio:ocelot' is not one of LM Studio's in {models}; the nearest is lmstudio:infra-ai/ocelot-v1:",
+        match="'lmstudio:ocelot-v1' is not one of LM Studio's; the nearest is lmstudio:infra-ai/ocelot-v1: see",
     ):
-        open_model("lmstudio:ocelot")
+        open_model("lmstudio:ocelot-v1")

@@ -12,18 +12,16 @@ from redraft.backends.load import default_contexts, open_model
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import ModelError
-from redraft.models import disk
 from redraft.signature import file_hash, model_label, text_hash
 from tests.gguf_models import split, write_llama
 
 OPTIONS = LlamaOptions(context_length=64, threads=1, gpu_layers=0)
-#: What people get instead of a file, and what they are told.
+#: What people get instead of a file, and what they are told of its beginning.
 INSTEAD = {
-    b"": "is empty",
-    b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n": "is a pointer of Git LFS .*git lfs",
-    b"\n<!DOCTYPE html><html>Access to this model is restricted</html>": "is a web page, .*: download the model again",
-    b'{"error":"Repository not found"}': "is JSON, .*: download the model again",
-    b"Not a model.": "is not a GGUF file",
+    b"": "b''",
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n": "b'version https://git-lfs.github.com/",
+    b"\n<!DOCTYPE html><html>Access to this model is restricted</html>": ".*<!DOCTYPE html><html>Access",
+    b'{"error":"Repository not found"}': ".*Repository not found",
 }
 
 
@@ -82,7 +80,7 @@ def test_part_that_is_cut_short(parts: list[Path]) -> None:
 def test_other_files_are_named(parts: list[Path], whole: Path, content: bytes, words: str) -> None:
     for path in (parts[4], parts[0]):
         path.write_bytes(content)
-        with pytest.raises(ModelError, match=f"{path.name}' {words}"):
+        with pytest.raises(ModelError, match=f"{path.name}' is not a GGUF file, since it begins with {words}"):
             open_model(str(parts[0]))
 
 
@@ -98,26 +96,3 @@ def test_reason_is_that_of_llama_cpp(whole: Path, tmp_path: Path, version: int, 
     path.write_bytes(data[:4] + version.to_bytes(4, "little") + data[8:])
     with pytest.raises(ModelError, match=f"other.gguf' cannot be loaded: {reason}$"):
         open_model(str(path))
-
-
-def test_overwritten_file_is_reported_once(
-    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(disk, "_LOOK_S", 0)
-    path, other = tmp_path / "used.gguf", tmp_path / "other.gguf"
-    for each in (path, other):
-        each.write_bytes(whole.read_bytes())
-    backend = LlamaCpp(path, OPTIONS)
-    slot = backend.open_slot()
-    other.replace(path)
-    backend.score([(slot, Score((20,)))])
-    assert not caplog.records  # the old file is still there for whoever has it open
-    backend.close()
-    backend = LlamaCpp(path, OPTIONS)
-    slot = backend.open_slot()
-    path.write_bytes(whole.read_bytes())
-    for token in (21, 22):
-        backend.score([(slot, Score((20, token)))])
-    assert [each.getMessage() for each in caplog.records if "used.gguf was overwritten" in each.getMessage()]
-    assert len(caplog.records) == 1
-    backend.close()

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import huggingface_hub
 import pytest
 
-from redraft.errors import ModelError, OptionError
+from redraft.errors import ModelError
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -152,30 +152,24 @@ def test_commit_of_the_catalogue(hub: Hub) -> None:
     (file,) = CATALOGUE[PINNED].files
     for revision in (None, "main", COMMIT):
         assert fetch(PINNED, revision)[0] == hub.folder / file
-    assert hub.asked == [CATALOGUE[PINNED].commit, "main", COMMIT] and not (hub.folder / "pins.json").exists()
+    assert hub.asked == [CATALOGUE[PINNED].commit, "main", COMMIT]
 
 
-def test_first_download_is_trusted(hub: Hub) -> None:
+def test_newest_files_where_no_commit_is_known(hub: Hub) -> None:
     (file,) = CATALOGUE[UNPINNED].files
     assert fetch(UNPINNED) == (hub.folder / file, COMMIT)
     hub.contents[file] = "newer"
-    assert fetch(UNPINNED) == (hub.folder / file, COMMIT) and hub.asked == ["main"]  # it is there, and right
-    (hub.folder / file).write_text("changed")
-    with pytest.raises(ModelError, match="does not have the SHA-256 .* removed: .*; --revision main gets the newest"):
-        fetch(UNPINNED)
-    assert hub.asked == ["main", COMMIT]
+    assert fetch(UNPINNED) == (hub.folder / file, COMMIT) and (hub.folder / file).read_text() == "newer"
     other = COMMIT[::-1]
-    fetch(UNPINNED, other)
-    assert fetch(UNPINNED) == (hub.folder / file, other) and hub.asked == ["main", COMMIT, other]
-    (hub.folder / "pins.json").write_text("{")
-    with pytest.raises(ModelError, match="pins.json' cannot be read: remove it"):
-        fetch(UNPINNED)
+    assert fetch(UNPINNED, other) == (hub.folder / file, other) and hub.asked == ["main", "main", other]
 
 
 @pytest.mark.parametrize("name", [PINNED, UNPINNED, RECOGNISER])
 def test_broken_file_is_removed(hub: Hub, name: str) -> None:
     hub.broken = True
-    with pytest.raises(ModelError, match=r"^\S+ of \S+ does not have the SHA-256 .* was removed: download it again"):
+    with pytest.raises(
+        ModelError, match=r"^the SHA-256 of \S+.* of \S+ is wrong, so that was removed: download it again"
+    ):
         fetch(name)
     assert not [path for path in hub.folder.rglob("*") if path.is_file()]
     hub.broken = False
@@ -205,8 +199,6 @@ def test_recogniser_is_fetched_file_by_file(hub: Hub) -> None:
         cached_path(RECOGNISER, SPEECH)
     assert fetch(RECOGNISER)[0] == hub.folder / RECOGNISER == cached_path(RECOGNISER, SPEECH)
     assert cached_path(RECOGNISER, CATALOGUE) is None
-    with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
-        fetch("nope")
 
 
 def test_default_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -176,7 +176,6 @@ PROMPT, TOKENS = 8, 16
 FURTHER = 4
 #: Maximum number of languages that is reported.
 _MOST = 64
-_WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
 
 
 def update_seconds(curve: CostCurve, languages: int = 1, *, drafts: bool = True) -> float:
@@ -211,23 +210,15 @@ def pace(curve: CostCurve, languages: int | None = None, *, drafts: bool = True)
         drafts: whether the method drafts the previous translation.
     """
     most = languages_in_time(curve, drafts=drafts)
-    wanted = most + 1 if languages is None else languages
     rate = 1 / update_seconds(curve, drafts=drafts)
     said = f"this model translates about {rate:.{0 if rate >= 10 else 1}f} updates a second here"
     remedy = "a smaller model, a GPU or more cores"
     if most == 0:
         return f"{said}, too few for live speech, so captions come late: try {remedy}"
-    enough = f"{said}, enough for live speech in {_languages(min(wanted, most))}"
-    if most >= min(wanted, _MOST):
+    able = min(languages or most, most)
+    enough = f"{said}, enough for live speech in {able} language{'s' * (able > 1)}"
+    if most == _MOST or (languages and languages <= most):
         return enough
     if languages is None:
         return f"{enough}; for more, use {remedy}"
-    return f"{enough}, but not in {_number(wanted)}: try fewer languages, {remedy}"
-
-
-def _languages(count: int) -> str:
-    return "one language" if count == 1 else f"{_number(count)} languages"
-
-
-def _number(count: int) -> str:
-    return _WORDS[count] if count < len(_WORDS) else str(count)
+    return f"{enough}, but not in {languages}: try fewer languages, {remedy}"

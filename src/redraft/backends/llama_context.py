@@ -5,10 +5,8 @@ ways:
 
 * **quantised weights**: a quantised cache with flash attention, whose kernels give the same bits for any number of ids
   (with the kernels that `redraft.backends.llama_model` selects);
-* **float weights**, or float matrices among quantised ones (mixtures of experts), or heads that do not fit a quantised
-  cache: a cache of 16-bit floats with flash attention, which rounds to 16 bits whatever the cache holds, and passes
-  over at least two ids with two rows and at most `_EXACT_PASS` ids. Within these bounds llama.cpp uses one kernel for
-  matrices and one for attention; outside it uses others.
+* **float weights**, or float matrices among quantised ones (mixtures of experts): passes over single ids, which are as
+  slow as decoding without drafts.
 
 Attention sums over the cells of the cache in order and skips those that an id does not see.  So rows are exact only if
 the cells of a sequence are in the order of its positions: see `redraft.backends.llamacpp`.
@@ -17,14 +15,13 @@ the cells of a sequence are in the order of its positions: see `redraft.backends
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from redraft.backends.engine import lib
-from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
+from redraft.backends.llama_model import LlamaModel, complaints
 from redraft.backends.numpy_rows import Matrix
 from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
@@ -90,12 +87,8 @@ def _array(pointer: Any, size: int) -> Any:
     return ctypes.cast(pointer, ctypes.POINTER(pointer._type_ * size)).contents
 
 
-#: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
-_EXACT_PASS = 32
 #: Values of `LlamaOptions.flash_attn` in llama.cpp.
 _FLASH = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}
-#: The size of a head must be a multiple of this for a quantised cache.
-_BLOCK = 32
 
 
 class LlamaContext:
@@ -122,10 +115,12 @@ class LlamaContext:
         self, model: LlamaModel, options: LlamaOptions, *, cells: int, sequences: int, shared: bool, threads: Threads
     ) -> None:
         self.threads, self.running = threads, threads()
-        self.model, self._in_pairs = model, options.exact and needs_pairs(model)
+        # A mixture of experts selects these with a small float matrix.
+        experts = any(key.endswith(".expert_count") and value != "0" for key, value in model.metadata.items())
+        self.model, single = model, options.exact and (model.in_floats or experts)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
-        limit = min(options.batch, _EXACT_PASS) if self._in_pairs else options.batch
+        limit = 1 if single else options.batch
         # llama.cpp aborts if it cannot return a row of every sequence at once, even if nobody asks for that.
         params.n_batch, params.n_ubatch = max(limit, sequences), min(512, limit)
         params.n_outputs_max_per_seq = 0
@@ -139,13 +134,13 @@ class LlamaContext:
         params.flash_attn_type = getattr(lib, f"LLAMA_FLASH_ATTN_TYPE_{_FLASH[options.flash_attn]}")
         params.offload_kqv = options.kv_offload
         if options.exact:
-            params.type_k = params.type_v = lib.GGML_TYPE_F16 if self._in_pairs else lib.GGML_TYPE_Q8_0
+            params.type_k = params.type_v = lib.GGML_TYPE_F16 if single else lib.GGML_TYPE_Q8_0
             params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
             params.offload_kqv = params.op_offload = False
-        forget_complaints()
+        complaints()  # earlier ones
         self._handle: Any = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
-            reason = "; ".join(complaints()) or "not enough memory"
+            reason = ("; ".join(complaints()) or "not enough memory") + ": leave out exact" * options.exact
             raise ModelError(
                 f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
             )
@@ -194,37 +189,17 @@ class LlamaContext:
         A single call returns a view of the engine's buffer.  A request longer than the batch limit needs several calls,
         which overwrite the buffer, so their rows are copied.
         """
-        if self._in_pairs:
-            return self._decode_in_pairs(feed)
         if len(feed) <= self._limit:
             return self._decode_batch(feed)
         parts = (feed[start : start + self._limit] for start in range(0, len(feed), self._limit))
         return np.concatenate([self._decode_batch(part).copy() for part in parts])
-
-    def _decode_in_pairs(self, feed: Feed) -> Matrix:
-        """As `decode`, for ids of one sequence or tree whose wanted rows are the last ones.
-
-        Each pass has at least two ids (so the limit is at least `LEAST_EXACT_BATCH`), and no row or at least two.
-        """
-        rows = rows_in(feed)
-        if rows == 1:  # an extra id after the others: the next roll-back removes its cell
-            feed = [*feed, feed[-1]._replace(position=feed[-1].position + 1)]
-        found: list[Matrix] = []
-        while feed:
-            count = self._limit - (len(feed) == self._limit + 1)
-            part, feed = feed[:count], feed[count:]
-            kept = rows_in(part)
-            if kept == 1:
-                part[-2] = part[-2]._replace(wanted=True)
-            found.append(self._decode_batch(part)[rows_in(part) - kept :].copy())
-        return np.concatenate(found)[:rows]
 
     def _decode_batch(self, feed: Feed) -> Matrix:
         threads = self.threads()
         if threads != self.running:
             lib.llama_set_n_threads(self._handle, threads, threads)
             self.running = threads
-        forget_complaints()
+        complaints()  # earlier ones
         status = lib.llama_decode(self._handle, self._batch.filled(feed))
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
@@ -234,22 +209,3 @@ class LlamaContext:
         if not shape[0]:
             return np.empty(shape, np.float32)
         return np.ctypeslib.as_array(lib.llama_get_logits(self._handle), shape)
-
-
-def needs_pairs(model: LlamaModel) -> bool:
-    """Whether exact passes of a model need at least two ids, because it has float matrices or needs a float cache.
-
-    A mixture of experts selects these with a small float matrix.
-    """
-    experts = any(key.endswith(".expert_count") and value != "0" for key, value in model.metadata.items())
-    return model.in_floats or experts or any(size % _BLOCK for size in _head_sizes(model.metadata))
-
-
-def _head_sizes(facts: Mapping[str, str]) -> Iterator[int]:
-    """Yield the sizes of a model's heads in its metadata."""
-    about = facts.get("general.architecture", "")
-    stated = [value for key, value in facts.items() if re.search(r"\.attention\.(key|value)_length", key)]
-    yield from (int(value) for value in stated if value.isdecimal())
-    hidden, heads = facts.get(f"{about}.embedding_length", ""), facts.get(f"{about}.attention.head_count", "")
-    if not stated and hidden.isdecimal() and heads.isdecimal() and int(heads):
-        yield int(hidden) // int(heads)

@@ -17,7 +17,7 @@ from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
 from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
-from redraft.models.disk import MappedFiles, check_gguf, size_of
+from redraft.models.disk import check_gguf, size_of
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
@@ -41,14 +41,11 @@ def _keep_message(level: int, text: bytes, _data: Any) -> None:
 lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
 
 
-def forget_complaints() -> None:
-    """Clear the collected messages."""
-    _messages.clear()
-
-
 def complaints() -> list[str]:
-    """Return llama.cpp's error messages since `forget_complaints`, the reason first and what followed from it after."""
-    return list(_messages)
+    """Return llama.cpp's error messages since the last call, the reason first and what followed from it after."""
+    found = _messages[:]
+    _messages.clear()
+    return found
 
 
 def has_gpus() -> bool:
@@ -96,7 +93,6 @@ class LlamaModel:
 
     Attributes:
         size: bytes of all its files.
-        files: those files.
         costs: what its passes cost, in all contexts.
         anchored: whether its slots go back to copies of their sequences.
 
@@ -107,7 +103,7 @@ class LlamaModel:
 
     def __init__(self, path: Path, options: LlamaOptions, *, anchored: bool | None = None) -> None:
         check_gguf(path)
-        self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
+        self.path, self.size = path, size_of(path)
         self.handle = self._load(options)
         self.metadata = dict(self._read_metadata())
         try:
@@ -140,16 +136,13 @@ class LlamaModel:
         params.split_mode = getattr(lib, f"LLAMA_SPLIT_MODE_{options.split_mode.upper()}")
         params.load_mode = getattr(lib, f"LLAMA_LOAD_MODE_{options.load_mode.upper()}")
         most = int(lib.llama_max_devices())
-        shares = (ctypes.c_float * most)()
-        if options.tensor_split:
-            given = [float(each) for each in options.tensor_split.split(",")]
-            if len(given) > most:
-                raise OptionError(f"tensor_split must be at most {most} numbers, not {len(given)}", "engine")
-            shares[: len(given)] = [ctypes.c_float(each) for each in given]
-            params.tensor_split = shares
+        shares = [float(each) for each in options.tensor_split.split(",") if each]
+        if len(shares) > most:
+            raise OptionError(f"tensor_split must be at most {most} numbers, not {len(shares)}", "engine")
+        params.tensor_split = (ctypes.c_float * most)(*shares)  # zeros are what fits
         if options.exact or have_amx():
             params.use_extra_bufts = False
-        forget_complaints()
+        complaints()  # earlier ones
         handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)
         if not handle:
             reason = next(iter(complaints()), "broken file")

@@ -9,25 +9,30 @@ Single and batched passes are bit-identical only if the cells of a sequence are 
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
 and after a tree only what is in order stays in the cache; accepted tokens beyond that are computed again.
 
-The search for a better final text has a context of its own (`redraft.backends.llama_slot`).
+The hypotheses of a search for a better final text share cells.  A context whose sequences share cells is slower with
+many slots, and the order of its cells, on which the last bits of a row depend, changes with each search.  So a search
+has a context of its own, and takes nothing from the slots but a copy of what the cache holds of its prompt: what they
+compute stays the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
 
-from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs, rows_in
+from redraft.backends.llama_context import Feed, LlamaContext, rows_in
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
-from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSearch, LlamaSlot
+from redraft.backends.llama_slot import ANCHORS, AnchoredSlot, LlamaSlot
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
 from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Capability
+from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -37,6 +42,10 @@ _FINE = 1e-5
 _MEASURED = 16
 #: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
+#: Cells for all hypotheses of a search, behind what they share.
+_CELLS_OF_A_SEARCH = 512
+#: Most ids of a pass of a search; a prompt that cannot be copied is read in pieces.
+_BATCH_OF_A_SEARCH = 64
 #: Most ids that the sparse attention of Qwen4 reads.  Which ones it leaves out depends on their place in the cache.
 _CHOSEN = "qwen4exp.attention.indexer.top_k"
 
@@ -71,8 +80,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         self._owns_model = model is None
         self.model = model or LlamaModel(path, options)
         self._anchored = self.model.anchored
-        if self._anchored:
-            self._check_anchored()
         #: Recurrent layers cannot read branches.
         self._branches = 0 if self._anchored else options.branches
         self.capabilities = frozenset({Capability.PROMPT_ROWS, Capability.BATCHES})
@@ -80,57 +87,55 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self.capabilities |= {Capability.TREES}
         if not self._anchored and not options.exact:
             self.capabilities |= {Capability.HYPOTHESES}
-        #: Opened by the first search.
-        self._search: LlamaSearch | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
-        apart = options.exact and (self._branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []
         self._places: list[LlamaSlot | AnchoredSlot] = []  # an empty slot for each number
-        for _ in range(options.slots if apart else 1):
-            self._open_context(1 if apart else options.slots)
+        #: What a search holds, opened by the first one, and the slot that is searched for.
+        self._search: LlamaSlot | None = None
+        self._searched: LlamaSlot | None = None
+        try:
+            if self._anchored:
+                self._check_anchored()
+            apart = options.exact and self._branches > 0
+            for _ in range(options.slots if apart else 1):
+                self._open_context(1 if apart else options.slots)
+        except ModelError:
+            self.close()
+            raise
         self.context_length = min(options.context_length, self._contexts[0].length)
-        self._slots: dict[int, LlamaSlot | AnchoredSlot] = {}
+        self._slots, self._new_slot = {}, self._places.__getitem__
         self.costs = self.model.costs
         # Then processor time is the cost of a pass on one thread; it stops while other processes run.
         self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
 
     def _check_anchored(self) -> None:
-        name, most = self.model.path.name, MOST_SEQUENCES // (1 + ANCHORS)
-        chosen = int(self.model.metadata.get(_CHOSEN, self.options.context_length))
-        if self.options.exact:
-            problem = "whose batched and single passes differ: leave out exact"
-        elif self.options.slots > most:
-            problem = f"and at most {most} slots, not {self.options.slots}"
-        elif self.options.context_length > chosen:
-            problem = (
-                f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
-                f"set context_length to {chosen} or less"
-            )
-        else:
-            return
-        if self._owns_model:
-            self.model.close()
-        raise CapabilityError(f"model {name!r} has recurrent layers, {problem}")
+        options, most = self.options, MOST_SEQUENCES // (1 + ANCHORS)
+        chosen = int(self.model.metadata.get(_CHOSEN, options.context_length))
+        problems = {
+            "whose batched and single passes differ: leave out exact": options.exact,
+            f"and at most {most} slots, not {options.slots}": options.slots > most,
+            f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
+            f"set context_length to {chosen} or less": options.context_length > chosen,
+        }
+        for problem, there in problems.items():
+            if there:
+                raise CapabilityError(f"model {self.model.path.name!r} has recurrent layers, {problem}")
 
     def _open_context(self, slots: int) -> None:
         options = self.options
-        per_sequence = -(-(options.context_length + options.exact) // 256) * 256
+        per_sequence = -(-options.context_length // 256) * 256
         further = ANCHORS * slots if self._anchored else self._branches
-        try:
-            context = LlamaContext(
-                self.model,
-                options,
-                cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
-                sequences=slots + further,
-                shared=further > 0,
-                threads=self._threads,
-            )
-        except ModelError:
-            self.close()
-            raise
+        context = LlamaContext(
+            self.model,
+            options,
+            cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
+            sequences=slots + further,
+            shared=further > 0,
+            threads=self._threads,
+        )
         self._contexts.append(context)
         spare = list(range(slots, slots + further))
         if self._anchored:
@@ -145,20 +150,17 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         # The operations of a small model are too short to be divided.
         return free if self.model.size > SMALL_MODEL else lambda: 1
 
-    def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
-        return self._places[slot]
-
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
         closed = self._slots.pop(slot)
-        if self._search:
-            self._search.forget(closed)
+        if self._search and closed is self._searched:
+            self._search.forget()
         closed.forget()
 
     def slot_bytes(self, context_length: int) -> int:
         """Return the memory of a slot with so many ids: cells, and states with those of its anchors.
 
-        Runs two short passes in a free slot.
+        Runs a short pass in a free slot.
 
         Raises:
             CapabilityError: all slots are in use.
@@ -166,14 +168,12 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         slot = self.open_slot()
         try:
             context, sequence = self._slots[slot].context, self._slots[slot].sequence
-            found = []
-            for length in (1, 1 + _MEASURED):
-                self.score([(slot, Score((self.pad_token,) * length))])
-                found.append(context.stored(sequence))
-            states = context.stored(sequence, states=True) * (1 + ANCHORS) if self._anchored else 0
+            self.score([(slot, Score((self.pad_token,) * _MEASURED))])
+            states = context.stored(sequence, states=True) if self._anchored else 0
+            cells = context.stored(sequence) - states
         finally:
             self.close_slot(slot)
-        return (found[1] - found[0]) * context_length // _MEASURED + states
+        return cells * context_length // _MEASURED + states * (1 + ANCHORS)
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""
@@ -194,9 +194,8 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
         if any(score.is_aside for _, score in requests):
-            return [self._searched(requests)]
+            return [self._aside(requests)]
         self._check(requests)
-        self.model.files.look()
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
         ordered = sorted(requests, key=lambda request: request[0])
@@ -209,16 +208,39 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             raise
         return [answers[slot] for slot, _score in requests]
 
-    def _searched(self, requests: Sequence[tuple[int, Score]]) -> Rows:
-        """Return the rows of a search, whose pass is its own."""
+    def _aside(self, requests: Sequence[tuple[int, Score]]) -> Rows:
+        """Return the rows of a search, whose pass is its own.
+
+        Raises:
+            ContextOverflow: the hypotheses do not fit into the cache.
+        """
         (slot, score), *others = requests
         state = self._slots[slot]
         if others or isinstance(state, AnchoredSlot) or Capability.HYPOTHESES not in self.capabilities:
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.options, self.context_length, self._threads)
-        return self._search.rows(state, score, self._decode)
+            context = LlamaContext(
+                self.model,
+                replace(self.options, batch=_BATCH_OF_A_SEARCH),
+                cells=self.context_length + _CELLS_OF_A_SEARCH,
+                sequences=MOST + 1,  # and the best hypothesis that is finished
+                shared=True,
+                threads=self._threads,
+            )
+            self._search = LlamaSlot(context, 0, list(range(1, MOST + 1)))
+        search = self._search
+        try:
+            if state is not self._searched or not score.draft:
+                search.forget()
+                if state.ids and state.context.copy(state.sequence, search.context, search.sequence):
+                    search.ids = state.ids
+                self._searched = state
+            logits = self._decode(search.context, search.prepare(score))
+            return NumpyRows(logits, score.prompt_rows - 1, search.places)
+        except BaseException:  # what was prepared has not been computed
+            search.forget()
+            raise
 
     def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
         """Return the logits of a pass, and learn what it costs."""
@@ -235,7 +257,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])
-        feeds = [self._slots[slot].prepare(score, exact=self.options.exact) for slot, score in requests]
+        feeds = [self._slots[slot].prepare(score) for slot, score in requests]
         ends = [0, *accumulate(map(rows_in, feeds))]
         logits = self._decode(context, [*chain(*feeds)])
         return {

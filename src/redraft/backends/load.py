@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -27,7 +25,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, is_remote
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import Method, Value
-from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Prompt, Score
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ModelError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.disk import is_on_disk, models_on_disk, path_on_disk, size_of
@@ -36,7 +34,6 @@ from redraft.models.hub import CATALOGUE, cached_path
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-    from redraft.backends.remote.backend import RemoteBackend
     from redraft.captions.languages import Language
 
 
@@ -101,10 +98,8 @@ def check_same_vocabulary(target: Backend, small: Backend) -> None:
 #: Prefix of the names of transformers models, on the hub or in a folder.
 HF_PREFIX = "hf:"
 _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` lists, or the path of a GGUF file"
-#: Maximum number of concurrent requests with which a server is tried, and so of engines waiting for it, unless the
-#: operator sets more.
-MOST_CONNECTIONS = 32
-_REMOTE = "models on servers"
+#: Most engines that wait for a server at the same time, unless the operator sets another number.
+CONNECTIONS = 32
 #: Further branches of one slot's draft tree.
 BRANCHES_OF_A_TREE = 15
 
@@ -126,7 +121,7 @@ def resolve(name: str) -> Path:
         return fetched
     path = _path(name)
     if not name or not (os.path.exists(path) or path.suffix.lower() == ".gguf"):  # noqa: PTH110  # false for bad names
-        near = nearest(name, (*SHIPPED, *CATALOGUE, *(model.name for model in models_on_disk())))
+        near = nearest(name, (*SHIPPED, *CATALOGUE, *models_on_disk()))
         raise ModelError(f"model {name!r} is neither a name nor a file{near}: use {_MODELS_OF_LLAMA_CPP}")
     return path
 
@@ -153,21 +148,16 @@ def open_model(name: str, options: LlamaOptions = LLAMA) -> LlamaCpp:
 
 
 def default_contexts(name: str, engine: Mapping[str, Value] = NOTHING) -> int:
-    """Return the fastest number of contexts for many slots: one per core for small models on the CPU, otherwise one.
+    """Return the best number of contexts for many slots: one per core for small models on the CPU, otherwise one.
 
-    With a large model, each context would read all weights from memory.  A server batches concurrent requests itself:
-    it is measured how many it batches well, which takes seconds.
+    With a large model, each context would read all weights from memory.  A server batches concurrent requests itself.
 
     Raises:
-        ModelError: the model does not exist, or the server does not answer.
-        MissingExtra: the extra for servers is not installed.
+        ModelError: the model does not exist.
     """
     if is_remote(name):
-        (tried,) = _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=MOST_CONNECTIONS), 1)
-        with closing(tried):
-            return batched(tried)
-    path = resolve(name)
-    small = size_of(path) <= SMALL_MODEL
+        return CONNECTIONS
+    small = size_of(resolve(name)) <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(int(engine.get("gpu_layers", -1))) else 1
 
 
@@ -208,12 +198,17 @@ def open_copies(
         MissingExtra: the backend needs an extra that is not installed.
         OptionError: an option of the engine is unknown, has an invalid value, or is not for this backend.
     """
-    if on_transformers(name):
-        return [open_transformers(name, options_of(HfOptions, engine, "transformers models", slots=slots))]
-    if is_remote(name):
-        return _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=slots), count)
-    options = options_of(LlamaOptions, engine, "GGUF models", slots=slots, branches=branches)
-    return open_contexts(name, options, count)
+    kind = _kind_of(name)
+    if kind is LlamaOptions:
+        return open_contexts(name, options_of(kind, engine, "GGUF models", slots=slots, branches=branches), count)
+    if kind is HfOptions:
+        return [open_transformers(name, options_of(kind, engine, "transformers models", slots=slots))]
+    options, address = options_of(RemoteOptions, engine, "models on servers", slots=slots), Address.parse(name)
+    # Tokenizers need no PyTorch, without which transformers advises to install it.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+    with from_extra("remote", f"model {name!r} needs"):
+        from redraft.backends.remote.open import open_remote
+    return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
 
 
 def open_backend(name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int = 1, branches: int = 0) -> Backend:
@@ -223,18 +218,12 @@ def open_backend(name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int
 
 def fitting(name: str, engine: Mapping[str, Value]) -> dict[str, Value]:
     """Return those options of the engine that the backend of a model has."""
-    known = taken_by(HfOptions if on_transformers(name) else RemoteOptions if is_remote(name) else LlamaOptions)
+    known = taken_by(_kind_of(name))
     return {each: value for each, value in engine.items() if each in known}
 
 
-def _on_server(name: str, options: RemoteOptions, count: int) -> list[RemoteBackend]:
-    """Connect to a model on a server ``count`` times."""
-    address = Address.parse(name)
-    # Tokenizers need no PyTorch, without which transformers advises to install it.
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    with from_extra("remote", f"model {name!r} needs"):
-        from redraft.backends.remote.open import open_remote
-    return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
+def _kind_of(name: str) -> type[LlamaOptions | HfOptions | RemoteOptions]:
+    return HfOptions if on_transformers(name) else RemoteOptions if is_remote(name) else LlamaOptions
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
@@ -276,16 +265,18 @@ def open_models(
     engine: Mapping[str, Value],
     slots: int,
     stack: ExitStack,
-) -> tuple[Backend, Backend | None]:
-    """Open the target model and, if one of the methods needs it, the draft model.
+    count: int = 1,
+) -> list[dict[str, Backend]]:
+    """Open the target model (`TARGET`) and, if one of the methods needs it, the draft model (`DRAFT_MODEL`).
 
     Args:
         methods: the methods for which they are used.
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
         engine: options of the engine; those that the draft model's backend lacks are for the target only.
-        slots: number of independent sequences, over all methods.
+        slots: number of independent sequences of each backend, over all methods.
         stack: closes what is opened here.
+        count: how many times; see `open_copies`.
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
@@ -301,65 +292,10 @@ def open_models(
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {methods[0].name!r} drafts without a small model, so leave --draft-model out")
     branches = BRANCHES_OF_A_TREE * slots if any(Capability.TREES in method.needs for method in methods) else 0
-    target = open_backend(model, engine, slots=slots, branches=branches)
-    stack.callback(target.close)
-    if small is None or not wanted:
-        return target, None
-    drafting = open_backend(small, fitting(small, engine), slots=slots)
-    stack.callback(drafting.close)
-    return target, drafting
-
-
-#: Number of ids of a prompt, and of tokens behind the first one of a request.
-PROMPT, STREAMED = 100, 16
-#: Minimum speed-up in tokens per second for which the number of concurrent requests is doubled.
-GAIN = 1.2
-
-
-def batched(backend: RemoteBackend) -> int:
-    """Return how many concurrent requests a server batches well, from 1 to the number of free slots.
-
-    The number is doubled while that notably increases tokens per second.
-
-    Raises:
-        CapabilityError: all slots are in use.
-        ModelError: the server does not answer.
-    """
-    _rate(backend, 1)  # warm-up
-    count, rate = 1, _best_rate(backend, 1)
-    while 2 * count <= backend.options.slots:
-        more = _best_rate(backend, 2 * count)
-        if more < GAIN * rate:
-            break
-        count, rate = 2 * count, more
-    return count
-
-
-def _best_rate(backend: RemoteBackend, count: int) -> float:
-    """Return the better one of two rates, since other clients can only lower them."""
-    return max(_rate(backend, count) for _ in range(2))
-
-
-def _rate(backend: RemoteBackend, count: int) -> float:
-    """Return tokens per second of ``count`` concurrent requests, including their prompts."""
-    slots = [backend.open_slot() for _ in range(count)]
-    started = time.perf_counter()
-    try:
-        with ThreadPoolExecutor(count) as threads:
-            tokens = sum(threads.map(lambda slot: _streamed(backend, slot), slots))
-        return tokens / (time.perf_counter() - started)
-    finally:
-        for slot in slots:
-            backend.close_slot(slot)
-
-
-def _streamed(backend: RemoteBackend, slot: int) -> int:
-    """Decode on a slot, with a prompt of its own; return the number of tokens, fewer if the output ends early."""
-    length, different = min(PROMPT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
-    prompt = prefix = tuple(1 + (slot + position) % different for position in range(length))
-    while len(prefix) - len(prompt) <= STREAMED:
-        (rows,) = backend.score([(slot, Score(prefix))])
-        prefix += (rows.argmax(ROOT),)
-        if prefix[-1] in backend.end_tokens:
-            break
-    return len(prefix) - len(prompt)
+    opened = {TARGET: open_copies(model, engine, slots=slots, branches=branches, count=count)}
+    if wanted and small is not None:
+        opened[DRAFT_MODEL] = open_copies(small, fitting(small, engine), slots=slots, count=count)
+    for copies in opened.values():
+        for each in copies:
+            stack.callback(each.close)
+    return [{name: copies[place] for name, copies in opened.items()} for place in range(count)]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -51,19 +49,9 @@ def processor(cpuinfo: Path = CPUINFO) -> Processor:
     facts = _first_entry(cpuinfo)
     # ARM entries have no name, only the part number of the core.
     part = f"ARM {facts.get('CPU implementer', '')} {facts['CPU part']}" if "CPU part" in facts else ""
-    name = facts.get("model name") or part or _named_by_system() or platform.machine()
+    name = facts.get("model name") or part or platform.processor() or platform.machine()
     numbers = f"{facts['cpu family']}-{facts['model']}" if {"cpu family", "model"} <= facts.keys() else ""
     return Processor(name, frozenset((facts.get("flags") or facts.get("Features") or "").split()), numbers)
-
-
-@cache
-def _named_by_system() -> str:
-    """Return the processor's name on systems without /proc/cpuinfo: macOS and Windows."""
-    if sys.platform == "darwin":
-        with suppress(OSError, subprocess.SubprocessError):
-            asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-            return subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    return platform.processor()
 
 
 def _first_entry(cpuinfo: Path) -> dict[str, str]:
@@ -76,13 +64,10 @@ def _first_entry(cpuinfo: Path) -> dict[str, str]:
 
 @cache
 def library_hash() -> str:
-    """Return 12 hex digits that identify the build of llama.cpp; empty if none is installed."""
-    spec, chosen = find_spec("llama_cpp"), library_folder()
-    packages = (spec and spec.submodule_search_locations) or []
-    folders = [chosen] if chosen else [Path(each) / "lib" for each in packages]
-    libraries = [path for folder in folders for path in sorted(folder.glob("*")) if path.is_file()]
-    libraries = [path for path in libraries if path.suffix in {".so", ".dll", ".dylib"}]
-    digest = hashlib.sha256()
-    for path in libraries:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12] if libraries else ""
+    """Return 12 hex digits that identify the installed build of llama.cpp."""
+    spec, digest = find_spec("llama_cpp"), hashlib.sha256()
+    folder = library_folder() or Path((spec and spec.origin) or "").parent / "lib"
+    for path in sorted(folder.glob("*")):
+        if path.suffix in {".so", ".dll", ".dylib"}:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

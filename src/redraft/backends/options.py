@@ -6,7 +6,7 @@ its libraries.  Those of llama.cpp have the names of its own options.
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -25,20 +25,15 @@ NOTHING: Mapping[str, Value] = MappingProxyType({})
 MOST_SEQUENCES = 256
 #: Maximum size in bytes of a small model, which runs on one thread.
 SMALL_MODEL = 64 << 20
-#: Minimum of the limit for exact passes: a longer request over floats is split into passes of at least two ids.
-LEAST_EXACT_BATCH = 3
 #: Types of llama.cpp's cache.
 _CACHES = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """An option whose value is a list of numbers with commas between."""
+@dataclass(frozen=True)
+class Shares(Choice):
+    """An option whose value is a list of numbers with commas between, or empty."""
 
-    name: str
-    help: str
-    default: str = ""
-    allowed: str = "numbers of 0 or more with commas between, such as 3,1"
+    allowed = "numbers of 0 or more with commas between, such as 3,1"
 
     def check(self, value: object) -> Value:
         """Check a value and return it.
@@ -46,18 +41,13 @@ class Shares:
         Raises:
             OptionError: the value is not allowed.
         """
-        if value != "":
-            try:
-                shares = [float(each) for each in str(value).split(",")]
-            except ValueError:
-                shares = [-1.0]
-            if not all(0 <= each < math.inf for each in shares) or not any(shares):
-                raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
+        if value != "" and not re.fullmatch(r"(?=.*[1-9])\d+(\.\d+)?(,\d+(\.\d+)?)*", str(value)):
+            raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
         return str(value)
 
 
 #: Name -> option.
-OPTIONS: dict[str, Option | Choice | Shares] = {
+OPTIONS: dict[str, Option | Choice] = {
     each.name: each
     for each in (
         Option("context_length", 2048, 16, 1 << 20, "context length for each language, in tokens", whole=True),
@@ -67,7 +57,7 @@ OPTIONS: dict[str, Option | Choice | Shares] = {
         Option("gpu_layers", -1, -1, 10_000, "layers on the GPU; -1: all that fit", whole=True),
         Choice("split_mode", "layer", ("none", "layer", "row"), "how several GPUs share a model"),
         Option("main_gpu", 0, 0, 255, "number of the GPU that a model without a split is on", whole=True),
-        Shares("tensor_split", "share of each GPU in the model"),
+        Shares("tensor_split", "", (), "share of each GPU in the model"),
         Choice("flash_attn", "auto", ("auto", "on", "off"), "flash attention"),
         Choice("cache_type_k", "f16", _CACHES, "type of the keys in the cache"),
         Choice("cache_type_v", "f16", _CACHES, "type of the values in the cache; a quantised one needs flash_attn"),
@@ -203,9 +193,9 @@ class LlamaOptions(BackendOptions):
         cache_type_v: type of the values; a quantised one needs ``flash_attn``.
         kv_offload: whether the cache is on the GPU.
         load_mode: how the file is read, such as ``mmap``; ``auto`` leaves it to llama.cpp.
-        batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
-        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
-            with trees in several slots, which take turns.
+        batch: maximum ids per call of the engine; longer requests are split.
+        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights,
+            which run one id at a time, and with trees in several slots, which take turns.
     """
 
     MOST_SLOTS: ClassVar[int] = MOST_SEQUENCES
@@ -228,7 +218,6 @@ class LlamaOptions(BackendOptions):
         BackendOptions.__post_init__(self)
         whole("branches", self.branches, 0, MOST_SEQUENCES - 1)
         if self.exact:
-            whole("batch", self.batch, LEAST_EXACT_BATCH, 1 << 16)
             for name in self.changed("flash_attn", "cache_type_k", "cache_type_v"):
                 raise OptionError(f"{name} cannot be set, since exact passes need their own: leave it out", "engine")
         if self.slots + self.branches > MOST_SEQUENCES:

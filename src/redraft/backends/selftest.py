@@ -14,17 +14,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from redraft.errors import ModelError
 from redraft.models import shipped_path
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Logits = np.ndarray[Any, np.dtype[np.float32]]
+    from redraft.backends.numpy_rows import Matrix
 
 #: Numbers of new tokens in a pass; kernels for one row, for one tile and for several tiles differ.
 SIZES = (1, 16, 64)
@@ -135,65 +134,40 @@ def _lines(output: bytes) -> list[str]:
 def _ending(status: int, err: Sequence[str]) -> str:
     """Describe how a process failed: the signal, the status on Windows, or the last line of an exception."""
     if status < 0:
-        names = {int(each): each.name for each in signal.Signals}
-        return names.get(-status, f"signal {-status}")
+        with suppress(ValueError):  # a real-time signal
+            return signal.Signals(-status).name
     if status > _LARGEST_STATUS:
         return f"status {status:#x}"
     return err[-1] if err else f"status {status}"
 
 
-def _child(model: Path) -> None:
-    """Print the largest difference between the logits of plain kernels and of those that Redraft uses."""
-    import numpy as np
-
-    from redraft.backends.engine import have_amx
-
-    plain = _run(model, extra=False)
-    used = _run(model, extra=not have_amx())
-    print(max(float(np.abs(a - b).max() / a.std()) for a, b in zip(plain, used, strict=True)), flush=True)
-
-
-def _run(path: Path, *, extra: bool) -> list[Logits]:
+def _logits(path: Path, *, plain: bool) -> list[Matrix]:
     """Return the logits of one pass for each of `SIZES`, (tokens, vocabulary) each.
 
     Args:
         path: the model.
-        extra: whether llama.cpp may repack weights for the kernels it chooses.
+        plain: whether llama.cpp must leave weights as they are, instead of repacking them for the kernels it chooses.
     """
-    import numpy as np
+    from redraft.backends.llama_context import LlamaContext, feed_of
+    from redraft.backends.llama_model import LlamaModel
+    from redraft.backends.options import LlamaOptions
 
-    from redraft.backends.library import load
-
-    lib = load()
-
-    chosen = lib.llama_model_default_params()
-    chosen.n_gpu_layers, chosen.use_extra_bufts = 0, extra
-    model = lib.llama_model_load_from_file(os.fsencode(path), chosen)
-    params = lib.llama_context_default_params()
-    params.n_ctx = params.n_batch = params.n_ubatch = max(SIZES)
-    params.n_threads = params.n_threads_batch = THREADS
-    params.offload_kqv = params.op_offload = False
-    context = lib.llama_init_from_model(model, params) if model else None
-    if not model or not context:
-        raise RuntimeError(f"llama.cpp cannot load {path.name}")
-    vocabulary = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
-    found = []
-    for size in SIZES:
-        lib.llama_memory_clear(lib.llama_get_memory(context), True)
-        batch = lib.llama_batch_init(size, 0, 1)
-        batch.n_tokens = size
-        for index in range(size):
-            batch.token[index], batch.pos[index] = 37 * (index + 1) % vocabulary, index
-            batch.n_seq_id[index], batch.logits[index] = 1, 1
-            batch.seq_id[index][0] = 0
-        if lib.llama_decode(context, batch):
-            raise RuntimeError(f"llama.cpp cannot decode {size} tokens")
-        found.append(np.ctypeslib.as_array(lib.llama_get_logits(context), (size, vocabulary)).copy())
-        lib.llama_batch_free(batch)
-    lib.llama_free(context)
-    lib.llama_model_free(model)
-    return found
+    options, cells = LlamaOptions(gpu_layers=0, exact=plain), max(SIZES)
+    with (
+        closing(LlamaModel(path, options)) as model,
+        closing(
+            LlamaContext(model, LlamaOptions(), cells=cells, sequences=1, shared=False, threads=lambda: THREADS)
+        ) as context,
+    ):
+        found = []
+        for size in SIZES:
+            context.remove(0)
+            ids = [37 * (index + 1) % model.vocabulary_size for index in range(size)]
+            found.append(context.decode(feed_of(ids, range(size), [[0]] * size, size)).copy())
+        return found
 
 
 if __name__ == "__main__":
-    _child(Path(sys.argv[1]))
+    # The first model chooses kernels for the process, and those of exact passes would be others.
+    used, right = (_logits(Path(sys.argv[1]), plain=plain) for plain in (False, True))
+    print(max(float(abs(a - b).max() / b.std()) for a, b in zip(used, right, strict=True)), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from redraft.backends.costs import LearnedCosts
@@ -18,9 +19,7 @@ class Slotted(Generic[S]):
     context_length: int
     costs: LearnedCosts
     _slots: dict[int, S]
-
-    def _new_slot(self, slot: int) -> S:
-        raise NotImplementedError
+    _new_slot: Callable[[int], S]
 
     def open_slot(self) -> int:
         """Reserve a free slot.

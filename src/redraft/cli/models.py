@@ -12,7 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.disk import PROGRAMS, is_on_disk, models_on_disk
+from redraft.models.disk import PROGRAMS, UNFIT, is_on_disk, models_on_disk, size_of
 from redraft.models.hub import (
     CATALOGUE,
     SPEECH,
@@ -93,33 +93,29 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     console.print()
 
 
-def is_downloaded(name: str) -> bool:
-    """Whether a model of the hub's lists has been downloaded."""
-    try:
-        return bool(cached_path(name, CATALOGUE | SPEECH))
-    except ModelError:
-        return False
-
-
 def _rows() -> list[dict[str, str | int]]:
     """Return what is known of each model."""
-    found: list[tuple[str, float, int, str, str, str, str]] = []
+    default, rows = default_model(), list[dict[str, str | int]]()
+
+    def add(name: str, size: float, languages: int, licence: str, **more: str) -> None:
+        row: dict[str, str | int] = {"model": name, "megabytes": round(size / 1e6), "languages": languages}
+        rows.append({**row, "licence": licence, "default": name == default, **more})
+
     for name in SHIPPED:
         path = shipped_path(name)
-        size = path.stat().st_size if path.exists() else 0
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-        found.append((name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name))
-    for model in models_on_disk():
-        state = f"from {PROGRAMS[model.name.partition(':')[0]]}"
-        found.append((model.name, model.size / 1e6, 0, "", state, model.problem, str(model.path or "")))
+        add(name, path.stat().st_size, 0, "Apache-2.0", state="ships", note=note, provenance=path.name)
+    for name, file in models_on_disk().items():
+        state, size = f"from {PROGRAMS[name.partition(':')[0]]}", size_of(file) if file else 0
+        add(name, size, 0, "", state=state, note="" if file else UNFIT, provenance=str(file or ""))
     for name, each in (CATALOGUE | SPEECH).items():
-        state = "downloaded" if is_downloaded(name) else MISSING
-        found.append((name, each.size * 1000, each.languages, each.licence, state, each.note, each.repository))
-    default, rows = default_model(), list[dict[str, str | int]]()
-    for name, megabytes, languages, licence, state, note, provenance in found:
-        row: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "languages": languages}
-        row |= {"licence": licence, "state": state, "default": name == default}
-        rows.append({**row, "note": note, "provenance": provenance})
+        try:
+            state = "downloaded" if cached_path(name, CATALOGUE | SPEECH) else MISSING
+        except ModelError:
+            state = MISSING
+        add(
+            name, each.size * 1e9, each.languages, each.licence, state=state, note=each.note, provenance=each.repository
+        )
     return rows
 
 
@@ -130,8 +126,8 @@ def _rows() -> list[dict[str, str | int]]:
 def get(name: str, revision: str | None) -> None:
     """Download a listed model from the Hugging Face hub, and check the SHA-256 of its files.
 
-    Redraft knows the commit and the SHA-256 of most models. Of others, it keeps those of the first download. The same
-    command checks files that are there. --revision main gets the newest files, which need not be the known ones.
+    Redraft knows the commit and the SHA-256 of most models. Of others, it gets the newest files. The same command
+    checks files that are there. --revision main gets the newest files, which need not be the known ones.
     """
     path, commit = fetch(name, revision)
     click.echo(f"{name}: {path} (commit {commit})")

@@ -22,19 +22,21 @@ from redraft.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer.
+    """The answer to a chat, or a translation.
 
     Attributes:
-        text: what the model wrote, as it wrote it.
+        text: what the model wrote, of a chat as it wrote it.
         cut: whether it was cut before the model ended it.
-        read: tokens of the prompt.
+        read: tokens of the prompts.
         written: tokens of the answer.
+        remarks: what is wrong with it all the same, such as another script; one sentence each.
     """
 
     text: str
     cut: bool = False
     read: int = 0
     written: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 class Chat:

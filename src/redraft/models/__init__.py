@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import as_file, files
 from pathlib import Path
 
 #: Name -> file in this folder.
@@ -18,5 +17,4 @@ def shipped_path(name: str) -> Path:
     Raises:
         KeyError: the model does not ship.
     """
-    with as_file(files(__package__) / SHIPPED[name]) as path:
-        return path
+    return Path(__file__).with_name(SHIPPED[name])

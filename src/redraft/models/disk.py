@@ -8,32 +8,18 @@ Studio ("Import models" in its documentation) has files like those on the hub in
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from redraft.errors import ModelError, nearest
 from redraft.folders import home
 
-log = logging.getLogger(__name__)
-
-#: Seconds between two looks at the files of a model that is in use.
-_LOOK_S = 10.0
 _PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
-#: Beginnings of files that are often found in the place of weights, in small letters, and what they are.
-_OTHERS = {
-    b"": "is empty",
-    b"version https://git-lfs": "is a pointer of Git LFS to a file that is missing: run `git lfs pull` in its folder",
-    b"<": "is a web page, such as that of an expired link: download the model again",
-    b"{": "is JSON, such as the error message of a server: download the model again",
-}
 
 
 def parts(path: Path) -> list[Path]:
@@ -48,12 +34,6 @@ def parts(path: Path) -> list[Path]:
 def size_of(path: Path) -> int:
     """Return the size of a model in bytes, in all its files that exist."""
     return sum(part.stat().st_size for part in parts(path) if part.is_file())
-
-
-def other_than_weights(beginning: bytes) -> str:
-    """Return what a file with this beginning is, if it is often found in the place of weights; otherwise empty."""
-    start = beginning.lstrip().lower()
-    return next((what for mark, what in _OTHERS.items() if (start.startswith(mark) if mark else not start)), "")
 
 
 def check_gguf(path: Path) -> None:
@@ -71,7 +51,7 @@ def check_gguf(path: Path) -> None:
         name = f"model file {str(part)!r}"
         try:
             with part.open("rb") as file:
-                beginning = file.read(64)
+                beginning = file.read(40)
         except FileNotFoundError as error:
             ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
             raise ModelError(f"{name} does not exist; {ending}") from error
@@ -80,82 +60,34 @@ def check_gguf(path: Path) -> None:
         except OSError as error:
             raise ModelError(f"{name} cannot be read: {error.strerror}") from error
         if not beginning.startswith(b"GGUF"):
-            raise ModelError(f"{name} {other_than_weights(beginning) or 'is not a GGUF file'}")
-
-
-class MappedFiles:
-    """The files of a model that llama.cpp maps into memory, where it sees what another program writes into them.
-
-    A file that another one has replaced under its name is no problem: the map keeps the old one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._stamps = {part: _stamp(part) for part in parts(path)}
-        self._looked = time.monotonic()
-
-    def look(self) -> None:
-        """Log files that have been written into, every few seconds, each once."""
-        if time.monotonic() - self._looked < _LOOK_S:
-            return
-        self._looked = time.monotonic()
-        for part, (known, written) in list(self._stamps.items()):
-            now, when = _stamp(part)
-            if now == known and when != written:
-                del self._stamps[part]
-                log.warning(
-                    "model file %s was overwritten while it is in use, so translations may be wrong: restart, and next "
-                    "time put a new file in the place of the old one with mv",
-                    part,
-                )
-
-
-def _stamp(path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return which file a path names, and when it was written with what size; zeros if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0), (0, 0)
-    return (found.st_dev, found.st_ino), (found.st_mtime_ns, found.st_size)
+            raise ModelError(f"{name} is not a GGUF file, since it begins with {beginning!r}: download it again")
 
 
 #: Prefix of names -> program.
 PROGRAMS = {"ollama": "Ollama", "lmstudio": "LM Studio"}
 
+#: What is said of a model without a file that can be opened.
+UNFIT = "is not a complete GGUF file without adapter"
+
 #: Folder of Ollama's service on Linux.
 _SERVICE = Path("/usr/share/ollama/.ollama/models")
-#: Folders of manifests: that of newer versions first.
-_MANIFESTS = ("manifests-v2", "manifests")
 #: Host and namespace of Ollama's own models, which names leave out, as in ``ollama list``.
 _OWN = re.compile(r"^(registry\.ollama\.ai/|ollama\.com/)?(library/)?")
-#: Media types of layers.
+#: Media types of the layers of which a model consists.
 _WEIGHTS, _ADAPTER = "application/vnd.ollama.image.model", "application/vnd.ollama.image.adapter"
-_DIGEST = re.compile(r"sha256[:-]([0-9a-fA-F]{64})")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOnDisk:
-    """A model of another program.
+def models_on_disk() -> dict[str, Path | None]:
+    """Return the models of Ollama and LM Studio in order of their names.
 
-    Attributes:
-        name: as given to ``--model``, such as ``ollama:qwen3:4b`` or ``lmstudio:publisher/model``.
-        path: its file, or the first of its parts; None if there is no GGUF file.
-        problem: why it cannot be opened; empty if nothing is known against it.
+    Returns:
+        Name as given to ``--model``, such as ``ollama:qwen3:4b`` or ``lmstudio:publisher/model`` -> its file, or the
+        first of its parts; None if it is not a complete GGUF file alone.
     """
-
-    name: str
-    path: Path | None
-    problem: str = ""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all its files."""
-        return size_of(self.path) if self.path else 0
-
-
-def models_on_disk() -> list[ModelOnDisk]:
-    """Return the models of Ollama and LM Studio in order of their names."""
-    every = [*_of_ollama(), *_of_lm_studio()]
-    return sorted({model.name.lower(): model for model in reversed(every)}.values(), key=lambda model: model.name)
+    found: dict[str, Path | None] = {}
+    for name, path in (*_of_ollama(), *_of_lm_studio()):
+        found.setdefault(name, path)
+    return dict(sorted(found.items()))
 
 
 def is_on_disk(name: str) -> bool:
@@ -164,89 +96,55 @@ def is_on_disk(name: str) -> bool:
 
 
 def path_on_disk(name: str) -> Path:
-    """Return the file of a model of Ollama or LM Studio, by the name that `models_on_disk` gives or Ollama takes.
+    """Return the file of a model by a name of `models_on_disk`; that of Ollama may lack ``:latest``.
 
     Raises:
         ModelError: there is no such model, or it cannot be opened.
     """
     kind, _, wanted = name.partition(":")
-    if kind == "ollama":
-        wanted = _OWN.sub("", wanted if ":" in wanted.rpartition("/")[2] else f"{wanted}:latest")
-    every = [model for model in models_on_disk() if model.name.startswith(kind)]
-    model = next((model for model in every if model.name.lower() == f"{kind}:{wanted}".lower()), None)
-    if model is None:
-        folders = " or ".join(map(str, _ollama_folders() if kind == "ollama" else _lm_studio_folders()))
-        near = nearest(f"{kind}:{wanted}", [model.name for model in every])
-        raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s in {folders}{near}: see `redraft models`")
-    if model.path is None or model.problem:
-        raise ModelError(f"model {name!r} {model.problem}")
-    return model.path
+    full = f"{name}:latest" if kind == "ollama" and ":" not in wanted else name
+    every = models_on_disk()
+    if full not in every:
+        raise ModelError(f"model {name!r} is not one of {PROGRAMS[kind]}'s{nearest(full, every)}: see `redraft models`")
+    if (path := every[full]) is None:
+        raise ModelError(f"model {name!r} {UNFIT}: pull it again, or another one")
+    return path
 
 
-def _ollama_folders() -> list[Path]:
-    if chosen := os.environ.get("OLLAMA_MODELS"):
-        return [Path(chosen)]
-    own = home()
-    return ([own / ".ollama" / "models"] if own else []) + [_SERVICE]
+def _of_ollama() -> Iterator[tuple[str, Path | None]]:
+    own = [user / ".ollama" / "models"] if (user := home()) else []
+    chosen = os.environ.get("OLLAMA_MODELS")
+    for folder in [Path(chosen)] if chosen else [*own, _SERVICE]:
+        # Newer versions have the first of these folders.
+        for path in (*_found(folder / "manifests-v2", "*/*/*/*"), *_found(folder / "manifests", "*/*/*/*")):
+            name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
+            with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):  # no manifest
+                yield f"ollama:{name}", _weights(folder, json.loads(path.read_bytes()))
 
 
-def _of_ollama() -> Iterator[ModelOnDisk]:
-    for folder in _ollama_folders():
-        for manifests in _MANIFESTS:
-            for path in _found(folder / manifests, "*/*/*/*"):
-                name = _OWN.sub("", f"{'/'.join(path.parts[-4:-1])}:{path.name}")
-                with suppress(OSError, ValueError):
-                    yield _read_manifest(f"ollama:{name}", folder, json.loads(path.read_bytes()))
+def _weights(folder: Path, manifest: Any) -> Path | None:
+    """Return the file of a manifest, or of one of those that it lists for a kind of engine; None if there is none."""
+    if manifest.keys().isdisjoint({"layers", "manifests"}):
+        manifest = json.loads(_blob(folder, manifest).read_bytes())
+    if "manifests" in manifest:
+        return next(filter(None, (_weights(folder, each) for each in manifest["manifests"])), None)
+    layers = [layer for layer in manifest["layers"] if layer["mediaType"] in (_WEIGHTS, _ADAPTER)]
+    alone = len(layers) == 1 and layers[0]["mediaType"] == _WEIGHTS and _blob(folder, layers[0]).exists()
+    return _blob(folder, layers[0]) if alone else None
 
 
-def _read_manifest(name: str, folder: Path, manifest: Any) -> ModelOnDisk:
-    """Return the model of a manifest; raises `ValueError` for files that are none."""
-    layers = next(filter(_weights, _layers(folder, manifest)), [])
-    weights = _weights(layers)
-    if not weights:
-        return ModelOnDisk(name, None, "is not in GGUF format, which is needed")
-    blobs = [_blob(folder, layer) for layer in weights]
-    if len(blobs) > 1 or any(layer.get("mediaType") == _ADAPTER for layer in layers):
-        return ModelOnDisk(name, blobs[0], "has an adapter or several files, which llama.cpp reads only once merged")
-    missing = "" if blobs[0].exists() else f"is incomplete: run `ollama pull {name.removeprefix('ollama:')}`"
-    return ModelOnDisk(name, blobs[0], missing)
+def _blob(folder: Path, described: Any) -> Path:
+    return folder / "blobs" / Path(described["digest"].replace(":", "-")).name
 
 
-def _layers(folder: Path, manifest: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield the layers of a manifest, or of each that it lists for a kind of engine, itself or by its SHA-256."""
-    if not isinstance(manifest, dict):
-        raise ValueError("not a manifest")
-    if layers := manifest.get("layers"):
-        yield [layer for layer in layers if isinstance(layer, dict)]
-    elif "digest" in manifest:
-        yield from _layers(folder, json.loads(_blob(folder, manifest).read_bytes()))
-    for child in manifest.get("manifests") or ():
-        yield from _layers(folder, child)
-
-
-def _weights(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [layer for layer in layers if layer.get("mediaType") == _WEIGHTS]
-
-
-def _blob(folder: Path, layer: dict[str, Any]) -> Path:
-    digest = _DIGEST.fullmatch(str(layer.get("digest")))
-    if digest is None:
-        raise ValueError("not a digest")
-    return folder / "blobs" / f"sha256-{digest[1]}"
-
-
-def _lm_studio_folders() -> list[Path]:
-    return [own / ".lmstudio" / "models"] if (own := home()) else []
-
-
-def _of_lm_studio() -> Iterator[ModelOnDisk]:
-    every = [path for folder in _lm_studio_folders() for path in _found(folder, "*/*/*.gguf")]
+def _of_lm_studio() -> Iterator[tuple[str, Path | None]]:
+    every = _found(user / ".lmstudio" / "models", "*/*/*.gguf") if (user := home()) else []
     # A projector is the part of a model that sees.
     models = [path for path in every if path == parts(path)[0] and not path.name.startswith("mmproj")]
     beside = Counter(path.parent for path in models)
     for path in models:
         name = f"lmstudio:{'/'.join(path.parts[-3:-1])}"
-        yield ModelOnDisk(name if beside[path.parent] == 1 else f"{name}/{path.stem}", path)
+        yield name if beside[path.parent] == 1 else f"{name}/{path.stem}", path
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

@@ -6,20 +6,17 @@ Downloading needs the ``hub`` extra; using downloaded models does not.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence, install
+from redraft.errors import ModelError, first_sentence, from_extra
 from redraft.folders import cache_folder
+from redraft.proxies import proxy_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +25,10 @@ class ListedModel:
 
     Attributes:
         repository: where it is on the hub.
-        files: name of each file -> its SHA-256; empty if only the first download can tell.
+        files: name of each file -> its SHA-256; empty if only the hub can tell.
         size: download size in GB.
         note: what it is for.
-        commit: of the repository, from which the files are; empty if only the first download can tell.
+        commit: of the repository, from which the files are; empty for the newest.
         licence: of a translation model.
         languages: number of languages that the publisher of a translation model names.
         language: what a recogniser of speech recognises; empty for translation models.
@@ -47,7 +44,7 @@ class ListedModel:
     language: str = ""
 
 
-_LISTED = tomllib.loads((files(__package__) / "catalogue.toml").read_text("utf-8"))
+_LISTED = tomllib.loads(Path(__file__).with_name("catalogue.toml").read_text("utf-8"))
 #: Translation models by name, and streaming recognisers for sherpa-onnx.
 CATALOGUE, SPEECH = (
     {str(name): ListedModel(**facts) for name, facts in _LISTED[kind].items()} for kind in ("text", "speech")
@@ -133,101 +130,71 @@ def hub_host() -> str | None:
 
     If a proxy is set, the proxy must respond instead.
     """
-    endpoint = urlsplit(os.environ.get("HF_ENDPOINT") or "https://huggingface.co")
-    host = endpoint.hostname or ""
-    proxy = None if proxy_bypass(host) else getproxies().get(endpoint.scheme)
-    asked = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else endpoint
-    port = asked.port or (80 if asked.scheme == "http" else 443)
+    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    asked = urlsplit(proxy_for(endpoint) or endpoint)
     try:
+        port = asked.port or (80 if asked.scheme == "http" else 443)
         socket.create_connection((asked.hostname or "", port), _PATIENCE).close()
     except OSError:
-        return host
+        return urlsplit(endpoint).hostname or ""
     return None
 
 
 def fetch(name: str, revision: str | None = None) -> tuple[Path, str]:
     """Download a model of the catalogue with a progress bar, or check its files if they are there.
 
-    All files are from one commit, and their SHA-256 must be right.  The catalogue says both for most models.  Of
-    others, the first download is trusted: the folder of downloaded models keeps its commit and hashes in a file.
+    All files are from one commit, and their SHA-256 must be right.  The catalogue says both for most models; of others,
+    the hub does, for the newest commit.
 
     Args:
-        name: name in the catalogue.
+        name: a name in the catalogue.
         revision: branch, tag or commit to use instead, for which the hub's hashes count.
 
     Returns:
         Its file, or the folder of a recogniser, and its commit, which pins all files if it is given as the revision.
 
     Raises:
-        OptionError: the name is not in the catalogue.
         MissingExtra: huggingface_hub is not installed.
         ModelError: there is no network, or the download failed, or a file has another hash, and was removed.
     """
-    listed = CATALOGUE.get(name) or SPEECH.get(name)
-    if listed is None:
-        raise OptionError(f"model {name!r} is not in the catalogue: {', '.join((*CATALOGUE, *SPEECH))}")
-    model = listed if listed.commit else replace(listed, **_kept().get(name, {}))
+    model = (CATALOGUE | SPEECH)[name]
     paths = _paths(name, model)
     there = model.commit and all(path.exists() for path in paths.values())
     if there and revision in (None, model.commit) and _hashes(paths) == model.files:
         return _opened(model, paths), model.commit
-    commit = _download(name, model, paths, revision)
-    if not listed.commit:
-        _keep(name, commit, _hashes(paths))
-    return _opened(model, paths), commit
+    return _opened(model, paths), _download(name, model, paths, revision or model.commit or "main")
 
 
-def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision: str | None) -> str:
+def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision: str) -> str:
     """Download the files of a model, check their hashes, and return the commit that they are from."""
-    try:
+    with from_extra("hub", "downloading models needs"):
         from huggingface_hub import HfApi, hf_hub_download
-    except ImportError as error:
-        raise MissingExtra(f"downloading models needs the hub extra: {install('hub')}") from error
     folder = next(iter(paths.values())).parent
     if (host := hub_host()) is not None:
         raise ModelError(
             f"model {name!r} could not be downloaded: no network, {host} does not answer; you can copy "
             f"{', '.join(paths)} of {model.repository} from elsewhere to {folder}"
         )
-    newest = "" if revision else "; --revision main gets the newest files"
+    newest = "; --revision main gets the newest files" if revision == model.commit else ""
     try:
-        found = HfApi().model_info(model.repository, revision=revision or model.commit or "main", files_metadata=True)
-        expected = {each.rfilename: each.lfs.sha256 for each in found.siblings or () if each.lfs}
-        if found.sha == model.commit:
-            expected |= model.files
-        for file, path in paths.items():
+        found = HfApi().model_info(model.repository, revision=revision, files_metadata=True)
+        for file in paths:
             hf_hub_download(model.repository, file, revision=found.sha, local_dir=folder)
-            if file in expected and _hashes({file: path})[file] != expected[file]:
-                path.unlink()
-                raise ModelError(
-                    f"{file} of {model.repository} does not have the SHA-256 that it should have, and was removed: "
-                    f"download it again{newest}"
-                )
-    except ModelError:
-        raise
     except Exception as error:  # of the hub's library, and of those that it uses for HTTP
         raise ModelError(
             f"model {name!r} could not be downloaded from {model.repository}: {first_sentence(error)}{newest}"
         ) from error
+    expected = {each.rfilename: each.lfs.sha256 for each in found.siblings or () if each.lfs}
+    expected |= model.files if found.sha == model.commit else {}
+    wrong = [file for file, digest in _hashes(paths).items() if digest != expected.get(file, digest)]
+    for file in wrong:
+        paths[file].unlink()
+    if wrong:
+        raise ModelError(
+            f"the SHA-256 of {', '.join(wrong)} of {model.repository} is wrong, so that was removed: download it "
+            f"again{newest}"
+        )
     return str(found.sha)
-
-
-#: The file with the commits and hashes of downloaded models that the catalogue does not pin, in their folder.
-_PINS = "pins.json"
-
-
-def _kept() -> dict[str, Any]:
-    """Return what was kept of earlier downloads: name -> commit, and SHA-256 of each file."""
-    path = models_folder() / _PINS
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{str(path)!r} cannot be read: remove it, and download the models again") from error
-
-
-def _keep(name: str, commit: str, hashes: Mapping[str, str]) -> None:
-    pins = _kept() | {name: {"commit": commit, "files": hashes}}
-    (models_folder() / _PINS).write_text(json.dumps(pins, indent=1), encoding="utf-8")
 
 
 def _hashes(paths: Mapping[str, Path]) -> dict[str, str]:

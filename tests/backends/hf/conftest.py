@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends.quantise import quantise
 from redraft.models import shipped_path
+from redraft_bench.quantise import quantise
 
 Paths = dict[str, Path]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -179,7 +179,9 @@ def prompts(count: int, length: int = 9, seed: int = 0) -> list[tuple[int, ...]]
 class Watched(HfDecoder):
     """Counts the ids of every row that is read."""
 
-    fed: list[list[int]]
+    @cached_property
+    def fed(self) -> list[list[int]]:
+        return []
 
     def _forward(self, slots: Any, rows: Any) -> Any:
         self.fed.append([len(row.ids) for row in rows])
@@ -195,7 +197,6 @@ def watched(model: Any, **options: Any) -> Watched:
     backend = backend_of(model, tokenizer(), "tiny", HfOptions(**(small | options)))
     backend.__class__ = Watched
     assert isinstance(backend, Watched)
-    backend.fed = []
     return backend
 
 

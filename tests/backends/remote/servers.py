@@ -255,9 +255,9 @@ def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBacken
     """A backend of a server, without a network."""
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
     client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
-    found, table = served(client, ""), server.table
-    known = (found.context_length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
-    dialect = (Vllm if server.engine == "vllm" else Sglang)(client, RemoteModel(found.name, table, *known))
+    (name, _, length), table = served(client, ""), server.table
+    known = (length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
+    dialect = (Vllm if server.engine == "vllm" else Sglang)(client, RemoteModel(name, table, *known))
     dialect.verifies = settings.plugin and dialect.probe([9, 21, 4])
     server.bodies.clear()
     return RemoteBackend(dialect, settings)

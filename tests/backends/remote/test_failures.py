@@ -84,9 +84,9 @@ def test_server_away(server: FakeServer) -> None:
     ("status", "words"),
     [
         (401, r"refuses the API key \(HTTP 401\): put the right one into REDRAFT_REMOTE_KEY"),
-        (400, r"answers HTTP 400: the engine is dead"),
-        (500, r"answers HTTP 500: the engine is dead"),
-        (503, r"answers HTTP 503: the engine is dead"),
+        (400, r"answers HTTP 400: .*the engine is dead.*"),
+        (500, r"answers HTTP 500: .*the engine is dead.*"),
+        (503, r"answers HTTP 503: .*the engine is dead.*"),
     ],
 )
 def test_refusals_are_one_sentence(server: FakeServer, status: int, words: str) -> None:

@@ -19,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from redraft.backends import load
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.load import open_backend
 from redraft.backends.remote.backend import RemoteBackend
@@ -130,14 +129,12 @@ def test_server_that_is_not_there_is_one_sentence(folder: Path) -> None:
         open_backend(f"vllm:http://127.0.0.1:9/{NAME}#{folder}")
 
 
-def test_server_is_asked_how_many_requests_it_batches(
-    folder: Path, table: RandomModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load, "batched", lambda backend: min(2, backend.options.slots))
+def test_server_that_batches_has_an_engine_for_each_slot(folder: Path, table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address:
-        engines = [each[TARGET] for each in open_backends(ServeSettings(model=f"{address}/{NAME}#{folder}", slots=6))]
-        assert len(engines) == 2
-        for each in engines:
-            for _ in range(3):
-                each.open_slot()
-            each.close()
+        for slots, engines in ((6, 6), (40, 32)):
+            opened = open_backends(ServeSettings(model=f"{address}/{NAME}#{folder}", slots=slots))
+            assert len(opened) == engines
+            for each in opened:
+                for _ in range(-(-slots // engines)):
+                    each[TARGET].open_slot()
+                each[TARGET].close()

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
 from gguf.quants import dequantize, quantize  # noqa: E402
 
 from recipe.toys import toy_pairs  # noqa: E402
-from redraft.backends.quantise import quantise  # noqa: E402
+from redraft_bench.quantise import quantise  # noqa: E402
 from redraft_train.recipe.examples import ExampleStream, Mixture  # noqa: E402
 from redraft_train.recipe.export import write_gguf  # noqa: E402
 from redraft_train.recipe.loop import Phase, Trainer  # noqa: E402

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
-from typing import Any, TypeVar
+from copy import deepcopy
+from typing import Any, Self, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -18,13 +18,9 @@ from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.numpy_rows import MatrixRows
 from redraft.backends.options import HfOptions
 from redraft.backends.slots import Slotted
+from redraft.decoding.backend import Capability
 from redraft.decoding.types import Score
 from redraft.errors import CapabilityError, ModelError
-
-
-def decoder_layers(model: Any) -> Sequence[nn.Module]:
-    """Return the layers of a decoder; empty if they are not in one list."""
-    return _layers(_stack(model))[1]
 
 
 def shortened(model: Any, layers: int, name: str) -> Any:
@@ -33,19 +29,15 @@ def shortened(model: Any, layers: int, name: str) -> Any:
     Raises:
         CapabilityError: ``layers`` is not below the number of layers.
     """
-    stack = _stack(model)
-    field, every = _layers(stack)
-    if not 1 <= layers < len(every):
+    every = len(_layers(_stack(model))[1])
+    if not 1 <= layers < every:
         raise CapabilityError(
-            f"an early exit of model {name!r} must be after 1 to {len(every) - 1} of its {len(every)} layers, "
-            f"not after {layers}"
+            f"an early exit of model {name!r} must be after 1 to {every - 1} of its {every} layers, not after {layers}"
         )
-    path = next(place for place, module in model.named_modules() if module is stack)
-    short = inner = _shallow(model)
-    for step in filter(None, path.split(".")):
-        outer, inner = inner, _shallow(inner._modules[step])
-        outer._modules[step] = inner
-    inner._modules[field] = nn.ModuleList(every[:layers])
+    short = deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
+    stack = _stack(short)
+    field, kept = _layers(stack)
+    setattr(stack, field, nn.ModuleList(kept[:layers]))
     return short
 
 
@@ -58,12 +50,6 @@ def _layers(stack: nn.Module) -> tuple[str, Sequence[nn.Module]]:
     """Return name and content of a decoder's longest list of modules."""
     found = [(name, list(part)) for name, part in stack.named_children() if isinstance(part, nn.ModuleList)]
     return max(found, key=lambda each: len(each[1]), default=("", []))
-
-
-def _shallow(module: Any) -> Any:
-    twin = copy(module)
-    twin._modules = dict(module._modules)
-    return twin
 
 
 class TorchRows(MatrixRows):
@@ -114,8 +100,11 @@ S = TypeVar("S")
 class HfBackend(Slotted[S]):
     """A loaded model with its slots; `S` is the state of a slot."""
 
-    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, layers: int) -> None:
-        self._cache = SlotCache(layers, options.slots)
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+        exits = len(_layers(_stack(model))[1])
+        self.layers = exits or model.config.get_text_config().num_hidden_layers
+        self.capabilities = frozenset({Capability.EARLY_EXIT} if exits > 1 else ())
+        self._cache = SlotCache(self.layers, options.slots)
         self.options, self.name, self.tokenizer = options, name, tokenizer
         self.model: Any = model
         self._cache_argument = cache_argument(type(model)) or "past_key_values"
@@ -130,6 +119,15 @@ class HfBackend(Slotted[S]):
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
         self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
         self._slots, self.costs = {}, LearnedCosts()
+
+    def early_exit(self, layers: int) -> Self:
+        """Return a model of the decoder's first ``layers`` layers with the same weights and head, and a separate cache.
+
+        Raises:
+            CapabilityError: ``layers`` is not below the decoder's number of layers.
+        """
+        short = shortened(self.model, layers, self.name)
+        return type(self)(short, self.tokenizer, self.name, self.options)
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

@@ -40,6 +40,10 @@ class PassRow:
     wanted: int
 
 
+#: Name of the mask of a model that takes one for all layers.
+ONE_MASK = "mask"
+
+
 class Masks:
     """Makes the masks of one model.
 
@@ -56,14 +60,14 @@ class Masks:
         self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
         self._dtype = dtype
 
-    def of(self, rows: Sequence[PassRow], width: int, length: int, device: torch.device) -> Tensor | dict[str, Tensor]:
-        """Return the (batch, 1, width, length) additive mask of a pass, by layer type if there are several."""
+    def of(self, rows: Sequence[PassRow], width: int, length: int, device: torch.device) -> dict[str, Tensor]:
+        """Return the (batch, 1, width, length) additive masks of a pass by layer type, or as `ONE_MASK`."""
         seen = torch.stack([_visible(row, width, length) for row in rows])
         if self._window is None:
-            return self._added(seen, device)
+            return {ONE_MASK: self._added(seen, device)}
         near = self._added(seen & torch.stack([_near(row, width, length, self._window) for row in rows]), device)
         if not self._kinds:
-            return near
+            return {ONE_MASK: near}
         far = self._added(seen, device)
         return {kind: near if kind == "sliding_attention" else far for kind in self._kinds}
 
@@ -165,12 +169,6 @@ class StaticRows(DynamicLayer):
         self.values[at] = value_states.transpose(1, 2)
         return self.keys[plan.read, :, : plan.length], self.values[plan.read, :, : plan.length]
 
-    def move(self, row: int, source: Tensor, target: Tensor) -> None:
-        """Copy cells of a row to other cells of the row."""
-        if self.is_initialized:
-            self.keys[row, :, target] = self.keys[row, :, source]
-            self.values[row, :, target] = self.values[row, :, source]
-
     def get_seq_length(self) -> int:
         """Return the length before the pass, from the plan."""
         return self.plan.past if self.plan else 0
@@ -191,8 +189,9 @@ class SlotCache(Cache):
         """Copy cells of a row to other cells of the row, in all layers."""
         device = self.layers[0].device
         source_cells, target_cells = (torch.tensor(list(cells), device=device) for cells in (source, target))
-        for layer in self.layers:
-            layer.move(row, source_cells, target_cells)
+        for layer in filter(lambda each: each.is_initialized, self.layers):
+            for states in (layer.keys, layer.values):
+                states[row, :, target_cells] = states[row, :, source_cells]
 
 
 def _grown(tensor: Tensor, cells: int) -> Tensor:

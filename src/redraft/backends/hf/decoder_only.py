@@ -14,13 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from redraft.backends.hf.base import HfBackend, TorchRows, decoder_layers, shortened
-from redraft.backends.hf.cache import BLOCK, CellPlan, Masks, PassRow, SlotCache
+from redraft.backends.hf.base import HfBackend, TorchRows
+from redraft.backends.hf.cache import BLOCK, ONE_MASK, CellPlan, Masks, PassRow, SlotCache
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import HfOptions
 from redraft.decoding.backend import Capability
@@ -44,13 +45,6 @@ def cells_of(length: int) -> int:
     return -(-length // BLOCK) * BLOCK
 
 
-@dataclass(slots=True)
-class _Pass:
-    inputs: dict[str, Tensor]
-    output: Tensor
-    graph: torch.cuda.CUDAGraph | None
-
-
 class StaticPasses:
     """Runs a function in fixed shapes: captured once for each on a GPU and replayed, called elsewhere.
 
@@ -61,8 +55,8 @@ class StaticPasses:
 
     def __init__(self, run: Callable[[Inputs, int], Tensor]) -> None:
         self._run = run
-        #: By (batch, width, cells).
-        self._passes: dict[tuple[int, int, int], _Pass] = {}
+        #: By (batch, width, cells): the tensors that are read, and what computes a pass from them.
+        self._passes: dict[tuple[int, int, int], tuple[dict[str, Tensor], Callable[[], Tensor]]] = {}
 
     def __call__(self, inputs: Inputs, length: int) -> Tensor:
         """Return what the function returns; another pass of the shape overwrites it.
@@ -73,35 +67,36 @@ class StaticPasses:
         """
         batch, width = inputs["ids"].shape
         key = batch, width, length
-        if (found := self._passes.get(key)) is None:
-            found = self._passes[key] = self._captured(inputs, length)
+        if key not in self._passes:
+            held = {name: tensor.clone() for name, tensor in inputs.items()}
+            run = partial(self._run, held, length)
+            self._passes[key] = held, _captured(run) if held["ids"].is_cuda else run
+        held, compute = self._passes[key]
         for name, tensor in inputs.items():
-            found.inputs[name].copy_(tensor)
-        if found.graph is None:
-            found.output = self._run(found.inputs, length)
-        else:
-            found.graph.replay()
-        return found.output
+            held[name].copy_(tensor)
+        return compute()
 
-    def _captured(self, inputs: Inputs, length: int) -> _Pass:
-        held = {name: tensor.clone() for name, tensor in inputs.items()}
-        if not held["ids"].is_cuda:
-            return _Pass(held, held["ids"], None)
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # libraries set themselves up, which cannot be captured
-            self._run(held, length)
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            output = self._run(held, length)
-        return _Pass(held, output, graph)
+
+def _captured(run: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """Return a function that replays what another one computes on a GPU."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):  # libraries set themselves up, which cannot be captured
+        run()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = run()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return output
+
+    return replay
 
 
 #: Maximum relative difference between two computations of the same row, in 32 bits and in lower precision.
 _ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1
-#: Name of the mask among the inputs of a pass, for models that take one for all layers.
-_MASK = "mask"
 
 
 @dataclass(slots=True)
@@ -116,27 +111,14 @@ class HfDecoder(HfBackend[_Slot]):
     """A decoder-only model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        layers = decoder_layers(model)
-        self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
-        super().__init__(model, tokenizer, name, options, self.layers)
-        exits = frozenset({Capability.EARLY_EXIT} if len(layers) > 1 else ())
-        self.capabilities = exits | {Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES}
+        super().__init__(model, tokenizer, name, options)
+        self._new_slot = lambda _slot: _Slot()
+        self.capabilities |= {Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES}
         self._masks = Masks(model.config, self.dtype)
         #: Runs short passes in fixed shapes, if that is asked for.
         self.static = StaticPasses(self._pass) if options.static else None
         if self.static:  # graphs know the addresses of the cache, so it must not grow
             self._cache = SlotCache(self.layers, options.slots, cells_of(self.context_length) + 1)
-
-    def _new_slot(self, slot: int) -> _Slot:
-        return _Slot()
-
-    def early_exit(self, layers: int) -> HfDecoder:
-        """Return a model of the first ``layers`` layers with the same weights and head, and a separate cache.
-
-        Raises:
-            CapabilityError: ``layers`` is not below the model's number of layers.
-        """
-        return HfDecoder(shortened(self.model, layers, self.name), self.tokenizer, self.name, self.options)
 
     def check_attention(self) -> None:
         """Score a small tree next to another request, and compare with passes that need neither mask nor cache.
@@ -240,30 +222,24 @@ class HfDecoder(HfBackend[_Slot]):
             padded([getattr(row, name) for row in rows], filler)
             for name, filler in (("ids", 0), ("cells", -1), ("positions", 0))
         )
-        mask = self._masks.of(rows, width, length, self.device)
-        if self.static is None or fixed is None:
-            plan = CellPlan.of(slots, cells, length)
-            return self._logits(ids, positions, mask, plan, max(row.wanted for row in rows))
-        masks = mask if isinstance(mask, dict) else {_MASK: mask}
-        rows_of = torch.tensor(list(slots), device=self.device)
-        return self.static({"ids": ids, "cells": cells, "positions": positions, "rows": rows_of, **masks}, length)
+        masks = self._masks.of(rows, width, length, self.device)
+        at = torch.tensor(list(slots), device=self.device)
+        inputs = {"ids": ids, "cells": cells, "positions": positions, "rows": at, **masks}
+        if self.static and fixed:
+            return self.static(inputs, length)
+        return self._pass(inputs, length, slots, max(row.wanted for row in rows))
 
-    def _pass(self, inputs: Inputs, length: int) -> Tensor:
-        """Run a pass of a fixed shape."""
-        given = dict(inputs)
-        ids, cells, positions, rows = (given.pop(name) for name in ("ids", "cells", "positions", "rows"))
-        plan = CellPlan(rows, cells, length, rows, 0)
-        return self._logits(ids, positions, given.get(_MASK, given), plan, ids.shape[1])
-
-    def _logits(self, ids: Tensor, positions: Tensor, mask: Any, plan: CellPlan, wanted: int) -> Tensor:
-        """Return the (batch, wanted, vocabulary) logits of the last ids."""
-        self._cache.follow(plan)
+    def _pass(self, inputs: Inputs, length: int, slots: Sequence[int] = (), wanted: int = 0) -> Tensor:
+        """Return the (batch, wanted, vocabulary) logits of the last ids; of all ids in a pass of a fixed shape."""
+        masks = dict(inputs)
+        ids, cells, positions, rows = (masks.pop(name) for name in ("ids", "cells", "positions", "rows"))
+        self._cache.follow(CellPlan.of(slots, cells, length) if slots else CellPlan(rows, cells, length, rows, 0))
         output = self.model(
             input_ids=ids,
-            attention_mask=mask,
+            attention_mask=masks.get(ONE_MASK, masks),
             position_ids=positions,
             **{self._cache_argument: self._cache},
             use_cache=True,
-            logits_to_keep=wanted,
+            logits_to_keep=wanted or ids.shape[1],
         )
         return self.allowed(output.logits)

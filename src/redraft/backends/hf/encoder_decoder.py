@@ -19,20 +19,19 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from redraft.backends.hf.base import HfBackend, TorchRows, decoder_layers, shortened
+from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import HfOptions
 from redraft.captions.languages import Language, closest, parse_language, same_language
 from redraft.captions.prompt import clean
-from redraft.decoding.backend import Capability
 from redraft.decoding.types import Prompt, Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ModelError, OptionError
 
@@ -204,27 +203,17 @@ class HfEncoderDecoder(HfBackend[_Slot]):
     """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        layers = len(decoder_layers(model))
-        super().__init__(model, tokenizer, name, options, layers)
-        self.capabilities = frozenset({Capability.EARLY_EXIT} if layers > 1 else ())
+        super().__init__(model, tokenizer, name, options)
+        self._new_slot = lambda _slot: _Slot()
         prompts = SourcePrompts(model, tokenizer, name)
         self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0
         #: The backends with this encoder: the model, and its early exits.
-        self._sharing: list[HfEncoderDecoder] = [self]
+        self._sharing = [self]
 
-    def _new_slot(self, slot: int) -> _Slot:
-        return _Slot()
-
-    def early_exit(self, layers: int) -> HfEncoderDecoder:
-        """Return a model of the decoder's first ``layers`` layers with the same weights, encoder and head.
-
-        Its cache is separate; what the encoder makes of a source is computed once.
-
-        Raises:
-            CapabilityError: ``layers`` is not below the decoder's number of layers.
-        """
-        short = HfEncoderDecoder(shortened(self.model, layers, self.name), self.tokenizer, self.name, self.options)
+    def early_exit(self, layers: int) -> Self:
+        """Return a model as `HfBackend.early_exit`; what the encoder makes of a source is computed once."""
+        short = super().early_exit(layers)
         short._sharing = self._sharing
         self._sharing.append(short)
         return short

@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -25,7 +24,7 @@ from transformers.utils import logging
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.chat import ChatTemplate
 from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
-from redraft.models.disk import check_gguf, other_than_weights, parts
+from redraft.models.disk import check_gguf, parts
 from redraft.models.hub import hub_host
 
 #: Ending of files whose weights transformers turns into floats.
@@ -34,15 +33,18 @@ GGUF = ".gguf"
 _HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
-def source_of(name: str) -> dict[str, Any]:
+def source_of(name: str) -> tuple[str, dict[str, Any]]:
     """Return where to load a model from: a folder, a GGUF file, the hub, or its local cache if it does not respond.
+
+    Returns:
+        What ``from_pretrained`` of transformers takes: the place, and arguments by name.
 
     Raises:
         MissingExtra: the name is a GGUF file, and the libraries that read it are not installed.
         ModelError: the name is a GGUF file that cannot be read, or that has several parts.
     """
     if os.path.isdir(name):  # noqa: PTH112  # false for names that are too long, where a Path raises
-        return {"pretrained_model_name_or_path": name}
+        return name, {}
     if name.lower().endswith(GGUF):
         if not all(map(find_spec, ("accelerate", "gguf"))):
             raise MissingExtra(f"transformers reads {name!r} with the gguf extra: {install('gguf')}")
@@ -52,60 +54,45 @@ def source_of(name: str) -> dict[str, Any]:
                 f"model {name!r} has several parts, which transformers does not read: use it without hf:, or merge it "
                 "with `llama-gguf-split --merge`"
             )
-        return {"pretrained_model_name_or_path": str(Path(name).parent), "gguf_file": Path(name).name}
+        return str(Path(name).parent), {"gguf_file": Path(name).name}
     repository, _, revision = name.partition("@")
     pinned = {"revision": revision} if revision else {}
-    return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}
+    return repository, {"local_files_only": hub_host() is not None, **pinned}
 
 
-def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
+def loaded(kind: Any, name: str, source: tuple[str, dict[str, Any]], **options: Any) -> Any:
     """Load an object with a class of transformers.
 
     Raises:
         ModelError: the model does not exist or is broken, or is not cached and there is no network.
     """
-    where = dict(source)
-    place = where.pop("pretrained_model_name_or_path")  # the classes use different names for this argument
+    place, where = source
     try:
-        with quiet(local="local_files_only" not in source):
+        with quiet(local="local_files_only" not in where):
             return kind.from_pretrained(place, **where, **options)
     except Exception as error:  # of many libraries, whose exceptions have no class in common
-        if source.get("local_files_only") and _HUB_NAME.fullmatch(place):
+        if where.get("local_files_only") and _HUB_NAME.fullmatch(place):
             raise ModelError(
                 f"model {name!r} has not been downloaded, and there is no network: use a folder"
             ) from error
-        reason = ("" if "local_files_only" in source else _broken_file(Path(place))) or first_sentence(error)
-        raise ModelError(f"model {name!r} cannot be loaded with transformers: {reason}") from error
-
-
-def _broken_file(folder: Path) -> str:
-    """Return which file of weights in a folder cannot be read, and why; empty if all can."""
-    for file in sorted(folder.glob("*.safetensors")):
-        try:
-            with file.open("rb") as opened:
-                if what := other_than_weights(opened.read(64)):
-                    return f"{file.name} {what}"
-            safe_open(file, "numpy")
-        except OSError as error:
-            return f"{file.name} cannot be read: {error.strerror}"
-        except SafetensorError as error:
-            return f"{file.name} is broken ({first_sentence(error)}): download it again"
-    return ""
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 
 
 @contextmanager
 def quiet(*, local: bool) -> Iterator[None]:
-    """Hide progress bars for reading from a folder or writing; downloads keep theirs."""
-    silenced = local and logging.is_progress_bar_enabled()
-    if silenced:
+    """Hide transformers' warnings, and progress bars for reading from a folder or writing; downloads keep theirs."""
+    shown, known = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    if local:
         logging.disable_progress_bar()
+    logging.set_verbosity_error()  # a table of weights that a model lacks, which is refused in one sentence
     try:
         with warnings.catch_warnings():
             # Marian's tokenizer works without it, but does not normalise punctuation.
             warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
             yield
     finally:
-        if silenced:
+        logging.set_verbosity(known)
+        if shown:
             logging.enable_progress_bar()
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-from transformers.utils import logging
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
@@ -36,26 +35,21 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     short = Path(name).name or name
     source = source_of(name)
     config = loaded(AutoConfig, name, source)
-    if config.model_type == "qwen3" and "gguf_file" in source:
+    if config.model_type == "qwen3" and "gguf_file" in source[1]:
         config.head_dim = _head_size(Path(name)) or config.head_dim
     check_model(config, short)
     tokenizer = loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = _with_weights(kind, name, source, config, getattr(torch, options.dtype))
-    if "gguf_file" in source:
+    if "gguf_file" in source[1]:
         _forget_format(model)
     return backend_of(model.to(device), tokenizer, short, options)
 
 
-def _with_weights(kind: Any, name: str, source: dict[str, Any], config: Any, dtype: torch.dtype) -> Any:
+def _with_weights(kind: Any, name: str, source: tuple[str, dict[str, Any]], config: Any, dtype: torch.dtype) -> Any:
     """Load a model with all its weights, where transformers would draw those that its files lack at random."""
-    known = logging.get_verbosity()
-    logging.set_verbosity_error()  # a table of all such weights
-    try:
-        asked = {"config": config, "dtype": dtype, "ignore_mismatched_sizes": True, "output_loading_info": True}
-        model, found = loaded(kind, name, source, **asked)
-    finally:
-        logging.set_verbosity(known)
+    asked = {"config": config, "dtype": dtype, "ignore_mismatched_sizes": True, "output_loading_info": True}
+    model, found = loaded(kind, name, source, **asked)
     missing = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
     if missing:
         raise ModelError(

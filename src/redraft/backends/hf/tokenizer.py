@@ -7,16 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
+from transformers.convert_slow_tokenizer import bytes_to_unicode
+
 from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer, is_markup
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
-
-
-def _byte_of_character() -> dict[str, int]:
-    """Return the character for each byte in byte-level BPE: printable Latin-1 as itself, the others from U+0100."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + index): byte for index, byte in enumerate(others)}
 
 
 class HfTokenizer:
@@ -28,7 +23,8 @@ class HfTokenizer:
         self._control = {token for token, text in added.items() if text.special} | set(tokenizer.all_special_ids)
         self._plain = {token: str(text).encode() for token, text in added.items() if token not in self._control}
         backend = getattr(tokenizer, "backend_tokenizer", None)
-        self._byte_of = _byte_of_character() if "ByteLevel" in repr(getattr(backend, "decoder", None)) else {}
+        bytewise = "ByteLevel" in repr(getattr(backend, "decoder", None))
+        self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()} if bytewise else {}
         #: Id -> piece in Marian's second vocabulary, for the target side; special tokens have other ids there.
         self._target = {number: piece for piece, number in getattr(tokenizer, "target_encoder", {}).items()}
         if self._target:

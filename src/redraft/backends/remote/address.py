@@ -6,9 +6,9 @@ Uses only the standard library, so that names can be recognised and rejected wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from redraft.errors import ModelError
+from redraft.proxies import address_parts
 
 ENGINES = ("vllm", "sglang")
 FORM = "ENGINE:http://HOST:PORT/MODEL#TOKENIZER"
@@ -41,14 +41,10 @@ class Address:
             ModelError: it is invalid.
         """
         engine, _, url = name.partition(":")
-        try:
-            parts = urlsplit(url)
-            host, _port, user = parts.hostname, parts.port, parts.username
-        except ValueError as error:
-            raise ModelError(f"model {name!r} is not {FORM}: {error}") from error
-        if engine not in ENGINES or parts.scheme not in ("http", "https") or not host or parts.query:
+        parts = address_parts(url, "http", "https")
+        if engine not in ENGINES or parts is None or parts.query:
             raise ModelError(f"model {name!r} is not {FORM}, where ENGINE is {' or '.join(ENGINES)}")
-        if user is not None:
+        if parts.username is not None:
             raise ModelError(f"the address of {engine} holds a user name: put the API key into {KEY_VARIABLE} instead")
         return cls(engine, f"{parts.scheme}://{parts.netloc}", parts.path.removeprefix("/"), parts.fragment)
 

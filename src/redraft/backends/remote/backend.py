@@ -41,12 +41,9 @@ class RemoteBackend(Slotted[RowLine]):
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
         self._few = min(FEW, model.vocabulary_size)
-        self._slots = {}
+        self._slots, self._new_slot = {}, lambda _slot: RowLine()
         self._rejected = False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
-
-    def _new_slot(self, slot: int) -> RowLine:
-        return RowLine()
 
     def close_slot(self, slot: int) -> None:
         """Release a slot; the server drops its cache by itself."""

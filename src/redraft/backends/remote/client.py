@@ -151,7 +151,7 @@ class RemoteClient:
         except ValueError as error:
             raise self.malformed("that is not JSON") from error
         if isinstance(event, dict) and "error" in event:
-            raise ModelError(f"{self._name} failed while it answered: {_message(event)[:200]}")
+            raise ModelError(f"{self._name} failed while it answered: {_words(str(event['error']))}")
         return event
 
     def _refusal(self, answer: httpx2.Response) -> ModelError:
@@ -161,19 +161,10 @@ class RemoteClient:
                 f"put the right one into {KEY_VARIABLE}"
             )
         kind = Absent if answer.status_code in (404, 405) else ModelError
-        return kind(f"{self._name} answers HTTP {answer.status_code}{self._way}: {_reason(answer)}")
+        words = _words(answer.text) or answer.reason_phrase
+        return kind(f"{self._name} answers HTTP {answer.status_code}{self._way}: {words}")
 
 
-def _reason(answer: httpx2.Response) -> str:
-    """Return the message of an error response: its JSON message, or its text."""
-    try:
-        message = _message(answer.json())
-    except (ValueError, AttributeError):
-        message = " ".join(answer.text.split())
-    return message[:200] or answer.reason_phrase
-
-
-def _message(found: Any) -> str:
-    found = found.get("error", found)
-    message = found.get("message") or found.get("detail") if isinstance(found, dict) else None
-    return " ".join(str(message or found).split())
+def _words(text: str) -> str:
+    """Return the beginning of a server's message on one line."""
+    return " ".join(text.split())[:200]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from redraft.backends.remote.client import Absent, RemoteClient
 from redraft.backends.remote.rows import RemoteRow, Steps
@@ -78,16 +78,11 @@ class RemoteDialect(ABC):
         return False
 
 
-class Served(NamedTuple):
-    """A model as described by the server: its name, the files that it has loaded, and the most ids of a request."""
-
-    name: str
-    files: str
-    context_length: int
-
-
-def served(client: RemoteClient, wanted: str) -> Served:
+def served(client: RemoteClient, wanted: str) -> tuple[str, str, int]:
     """Return the model called ``wanted``, or the only model if the name is empty, from OpenAI's list of models.
+
+    Returns:
+        Its name, the files that the server has loaded, and the most ids of a request.
 
     Raises:
         ModelError: the model is not served.
@@ -101,7 +96,7 @@ def served(client: RemoteClient, wanted: str) -> Served:
         raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
     with client.reading("without the context length of the model"):
         found = models[wanted]
-        return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
+        return wanted, str(found.get("root") or wanted), int(found["max_model_len"])
 
 
 def check_ids(client: RemoteClient, model: RemoteModel) -> None:

@@ -16,7 +16,7 @@ from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteModel, Served, Sglang, Vllm, check_ids, served
+from redraft.backends.remote.dialect import RemoteModel, Sglang, Vllm, check_ids, served
 from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
     dialect = Vllm if address.engine == "vllm" else Sglang
     try:
-        model = _described(served(clients[0], address.model), address)
+        model = _described(*served(clients[0], address.model), address.tokenizer)
         check_ids(clients[0], model)
         verifies = options.plugin and dialect(clients[0], model).probe(_unlikely(model))
     except BaseException:
@@ -56,26 +56,24 @@ def _unlikely(model: RemoteModel) -> list[int]:
     return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
 
 
-def _described(found: Served, address: Address) -> RemoteModel:
+def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> RemoteModel:
     """Read the model's description from its files: at the address's tokenizer, or where the server has them."""
-    name = address.tokenizer or found.files
+    name = tokenizer_at or files
     source = source_of(name)
     try:
         config = loaded(AutoConfig, name, source)
         tokenizer = HfTokenizer(loaded(AutoTokenizer, name, source))
     except ModelError as error:
         raise ModelError(
-            f"{error}; the tokenizer of model {found.name!r} is needed here, so put its folder or its name on the hub "
+            f"{error}; the tokenizer of model {model!r} is needed here, so put its folder or its name on the hub "
             "after a # in the address"
         ) from error
     if config.is_encoder_decoder:
-        raise CapabilityError(f"model {found.name!r} is an encoder-decoder, which a remote model cannot be")
+        raise CapabilityError(f"model {model!r} is an encoder-decoder, which a remote model cannot be")
     try:
         generation = loaded(GenerationConfig, name, source)
     except ModelError:  # not every model has a file for these settings
         generation = GenerationConfig.from_model_config(config)
     ends, size = end_tokens(generation, tokenizer), int(config.get_text_config().vocab_size)
-    facts = dict(metadata(config, tokenizer, found.name.rpartition("/")[2]))
-    return RemoteModel(
-        found.name, tokenizer, found.context_length, ends, pad_token(config, tokenizer, ends, size), size, facts
-    )
+    facts = dict(metadata(config, tokenizer, model.rpartition("/")[2]))
+    return RemoteModel(model, tokenizer, context_length, ends, pad_token(config, tokenizer, ends, size), size, facts)

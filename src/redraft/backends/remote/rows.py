@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from redraft.decoding.types import Score, WholeDistribution, common_prefix
 from redraft.errors import CapabilityError
@@ -34,16 +33,12 @@ class RemoteRow:
         """Make a row from the ``k`` best tokens and possibly others, in any order.
 
         Raises:
-            ValueError: there are fewer than ``k``, or a value is not a log-probability.
+            ValueError, TypeError: there are fewer than ``k``, or a value is not a log-probability.
         """
-        if len(known) < k or not all(is_logprob(value) for value in known.values()):
+        # Servers may round values near 0 up.  Of what is no number, the comparison fails.
+        if len(known) < k or not all(value <= 1e-3 for value in known.values()):
             raise ValueError("no row")
         return cls(dict(sorted(known.items(), key=lambda item: (-item[1], item[0]))), k)
-
-
-def is_logprob(value: Any) -> bool:
-    """Whether a value can be a log-probability; servers may round values near 0 up."""
-    return isinstance(value, float | int) and not isinstance(value, bool) and value <= 1e-3
 
 
 class RemoteRows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -145,14 +146,15 @@ class _Lines:
 
     def __init__(self, contender: Contender) -> None:
         longest = contender.lines or 0.0
-        self._reading = Reading(patience=min(1.0, longest), longest=longest)
+        self._new = partial(Reading, patience=min(1.0, longest), longest=longest)
+        self._reading = self._new()
         self._between = " " if parse_language(contender.language).spaced else ""
         self._utterance, self._shown = "", list[str]()
 
     def of(self, caption: Caption, update: Update) -> Caption:
         """Return a caption of the lines that are complete; an update without a time comes every second."""
         if caption.utterance != self._utterance:
-            self._utterance, self._shown = caption.utterance, []
+            self._utterance, self._reading, self._shown = caption.utterance, self._new(), []
         self._shown += self._reading.read(caption, float(update.seq) if update.time is None else update.time)
         return replace(caption, text=self._between.join(self._shown), unstable="")
 

@@ -31,7 +31,6 @@ from rich.progress import track
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.ends import loop_at_end
@@ -45,6 +44,7 @@ from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import MethodSystem, Run, compare
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.quantise import quantise
 from redraft_bench.scripts.real_models import with_style
 
 Ids: TypeAlias = tuple[int, ...]

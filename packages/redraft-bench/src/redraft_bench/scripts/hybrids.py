@@ -67,7 +67,7 @@ def replayed(trace: Trace) -> Row:
     counts = {"asked": len(asked), "least": sum(each.new for each in asked), "passes": 0, "read": 0}
     for score in (score for scores in trace.updates for score in scores):
         pieces = [len(piece) for piece in slot.read_ahead(score)]
-        feed = slot.prepare(score, exact=False)
+        feed = slot.prepare(score)
         counts["passes"] += sum(map(bool, pieces)) + 1
         counts["read"] += sum(pieces) + len(feed)
     return {**counts}

@@ -22,9 +22,9 @@ from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import resolve
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.signature import print_json, signature
 from redraft_bench.eval.figures import Row
+from redraft_bench.quantise import quantise
 from redraft_bench.scripts.real_models import MODELS
 
 FORMATS = ("Q8_0", "BF16", "Q4_0", "Q4_K_M")

@@ -12,7 +12,6 @@ import pytest
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.method import Value
@@ -30,6 +29,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import MethodSystem, Run, System
 from redraft_bench.eval.record import PassRecord as Pass
 from redraft_bench.eval.record import Step
+from redraft_bench.quantise import quantise
 from tests.fakes import RandomModel
 
 CONTEXT = 192

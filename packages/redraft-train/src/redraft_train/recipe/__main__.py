@@ -108,7 +108,7 @@ def train(
 ) -> None:
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
     if exported:
-        import redraft.backends.quantise  # noqa: F401  # without llama.cpp, refuses now and not after the training
+        import redraft_bench.quantise  # noqa: F401  # without llama.cpp, refuses now and not after the training
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
     check_device(hardware)

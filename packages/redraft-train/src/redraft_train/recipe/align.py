@@ -50,7 +50,7 @@ class Settings:
         sentences: number of sources to train on.
         held_out: number of sources to measure on.
         tokens: length of the fine-tuning in tokens, including padding.
-        format: weight format, one of `redraft.backends.quantise.FORMATS`.
+        format: weight format, one of `redraft_bench.quantise.FORMATS`.
         seed: random seed of the sources and of their order.
         processes: number of parallel processes, one thread each.
     """
@@ -112,7 +112,7 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
         CapabilityError: the vocabularies differ.
         OptionError: the data folder lacks a file, or pairs of a language.
     """
-    from redraft.backends.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
+    from redraft_bench.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
 
     require_data(settings.data)
     tokenizer = common_tokenizer(settings.large, settings.small)

@@ -145,7 +145,7 @@ def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | No
 
 def export(checkpoint: Path, tokenizer: Tokenizer, out: Path, name: str, format: str) -> Path:
     """Export a checkpoint as ``{name}-f32.gguf`` and in ``format``; return the latter's path."""
-    from redraft.backends.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
+    from redraft_bench.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
 
     full, small = out / f"{name}-f32.gguf", out / f"{name}-{format.lower()}.gguf"
     write_checkpoint(checkpoint, tokenizer, full)

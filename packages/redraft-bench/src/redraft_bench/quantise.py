@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from redraft.backends.engine import lib
-from redraft.backends.llama_model import complaints, forget_complaints
+from redraft.backends.llama_model import complaints
 from redraft.errors import ModelError, OptionError
 from redraft.models.disk import check_gguf
 
@@ -35,7 +35,7 @@ def quantise(source: Path, target: Path, format: str) -> None:
     params.allow_requantize = True
     # Written to another file first: the engine maps the source into memory, which may be the same file.
     part = target.with_name(target.name + ".part")
-    forget_complaints()
+    complaints()  # earlier ones
     status = lib.llama_model_quantize(os.fsencode(source), os.fsencode(part), params)
     if status == 0 and not target.is_dir():
         part.replace(target)
