@@ -126,20 +126,15 @@ def out_of_loops(
     earlier, escapes = Output((), False), 0
     while True:
         found, more = yield from attempt(draft, barred)
-        output = _added(found, earlier)
+        output = replace(
+            found,
+            passes=found.passes + earlier.passes,
+            drafted=found.drafted + earlier.drafted,
+            accepted=found.accepted + earlier.accepted,
+            draft_passes=found.draft_passes + earlier.draft_passes,
+        )
         place = len(output.tokens)
         if output.loop is None or place in barred or escapes == MOST_ESCAPES:
             return output, more
         draft, earlier, escapes = output.tokens, output, escapes + 1
         barred = {**barred, place: frozenset([output.loop])}
-
-
-def _added(output: Output, earlier: Output) -> Output:
-    """Return ``output`` with the counts of an earlier attempt added."""
-    return replace(
-        output,
-        passes=output.passes + earlier.passes,
-        drafted=output.drafted + earlier.drafted,
-        accepted=output.accepted + earlier.accepted,
-        draft_passes=output.draft_passes + earlier.draft_passes,
-    )

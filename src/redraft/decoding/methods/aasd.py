@@ -85,25 +85,22 @@ class PromptRows:
 
     def __init__(self) -> None:
         self._prompt: tuple[int, ...] = ()
-        self._best: list[list[tuple[int, float]]] = []
+        #: By position, the first being that of the second id: tokens with their probabilities, best first.
+        self.best: list[dict[int, float]] = []
 
     def begin(self, prompt: tuple[int, ...]) -> int:
         """Start a prompt; return how many rows are missing at its end."""
-        self._best = self._best[: common_prefix(self._prompt, prompt)]  # not in place, see `Setup.recall`
+        self.best = self.best[: common_prefix(self._prompt, prompt)]  # not in place, see `Setup.recall`
         self._prompt = prompt
-        return len(prompt) - len(self._best)
+        return len(prompt) - len(self.best)
 
-    def learn(self, best: list[tuple[int, float]]) -> None:
-        """Record the most probable tokens with their probabilities, best first, for the first position without any."""
-        self._best.append(best)
-
-    def at(self, place: int) -> list[tuple[int, float]]:
+    def at(self, place: int) -> dict[int, float]:
         """Return the most probable tokens for a position, at least 1, with probabilities; empty if unknown."""
-        return self._best[place - 1] if place <= len(self._best) else []
+        return self.best[place - 1] if place <= len(self.best) else {}
 
     def probability(self, place: int, token: int) -> float:
         """Return the most that the probability of a token at a position can be: 1 if nothing is known."""
-        best = dict(self.at(place))
+        best = self.at(place)
         return best.get(token, max(0.0, 1 - sum(best.values())))
 
 
@@ -167,7 +164,7 @@ class Aligned(Drafter):
             place: position of the n-gram in the text.
             depth: that of the token in the n-gram.
         """
-        for token, probability in self._rows.at(place + depth):
+        for token, probability in self._rows.at(place + depth).items():
             if token == ngram[depth][0]:
                 break
             if token in self._end_tokens:
@@ -180,7 +177,7 @@ class Aligned(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.learn([(token, math.exp(log)) for token, log in top_k(rows, node, self._width)])
+            self._rows.best.append({token: math.exp(log) for token, log in top_k(rows, node, self._width)})
         self._rows_awaited = 0
 
 
@@ -252,12 +249,9 @@ class Conditional(Rule):
             return True
         if draft.provenance[child] not in self._trusted or token in self._ends:
             return False
-        return self._test(rows, node, token) and not (self._end_guard and self._ends_rather(rows, node, token))
-
-    def _ends_rather(self, rows: Rows, node: int, token: int) -> bool:
-        """Whether an end token is at least as probable as ``token``."""
-        probability = rows.logprob(node, token)
-        return any(rows.logprob(node, end) >= probability for end in self._ends)
+        if self._end_guard and any(rows.logprob(node, end) >= rows.logprob(node, token) for end in self._ends):
+            return False
+        return self._test(rows, node, token)
 
 
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
