@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def raises() -> None:
@@ -14,6 +16,18 @@ def raises() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """Let Ctrl-C raise `KeyboardInterrupt` in the block, as `raises` does."""
+    before = signal.getsignal(signal.SIGINT)
+    raises()
+    try:
+        yield
+    finally:
+        if before is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_process_after(seconds: float, status: int = 1) -> threading.Timer:

@@ -81,6 +81,17 @@ def test_other_files(file: Path) -> None:
         convert(file, "--output", "srt:film")
     with pytest.raises(OptionError, match="de, ja"):
         convert(file, "--to", "fr")
-    file.write_text(file.read_text("utf-8") + '{"type": "partial"}\n', "utf-8")
-    with pytest.raises(InputError, match="line 4"):
-        convert(file)
+    text = file.read_text("utf-8")
+    timed = '{"type": "final", "utterance": "9", "seq": 0, "language": "de", "text": "Ja.", "time": "12"}'
+    for line in ('{"type": "partial"}', timed, timed.replace('"text": "Ja.", ', ""), "[]", "7"):
+        file.write_text(f"{text}{line}\n", "utf-8")
+        with pytest.raises(InputError, match="line 4"):
+            convert(file)
+
+
+def test_lines_of_the_server(file: Path) -> None:
+    """What a client or the API saved has more fields, and perhaps a caption twice."""
+    text = file.read_text("utf-8")
+    again = text.replace('"type"', '"lag_ms": 3.5, "made": 1.5, "corrected": 1, "type"')
+    file.write_text(again + text.replace("Guten", "Gute"), "utf-8")
+    assert convert(file, "--to", "de") == "Guten Tag.\nIch habe einen Hund.\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -143,6 +144,20 @@ def test_chunks_behind_samples(tmp_path: Path) -> None:
     assert heard(tmp_path / "talk.wav") == (4, "")
     (tmp_path / "talk.aiff").write_bytes(recording(tmp_path / "talk.aiff", "AIFF") + b"ID3 \0\1\0\0" + bytes(65536))
     assert heard(tmp_path / "talk.aiff") == (4, "")
+    for kind in ("AIFF", "RF64"):  # an odd number of bytes, so that a byte precedes the chunk; and a file filled up
+        data = recording(tmp_path / "talk", kind)
+        for behind in (b"\0" + b"iXML" + bytes(8000), bytes(100_000)):
+            (tmp_path / "talk").write_bytes(data + behind)
+            assert heard(tmp_path / "talk") == (4, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipe_by_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    holding = os.open(tmp_path / "pipe", os.O_RDWR)
+    with pytest.raises(InputError, match="is not a regular file: `ffmpeg"):
+        file_blocks(str(tmp_path / "pipe"))
+    os.close(holding)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,7 +173,7 @@ def test_files_without_audio(tmp_path: Path) -> None:
     data = recording(tmp_path / "talk.ogg", "VORBIS", 3.0, 48_000)
     (tmp_path / "talk.ogg").write_bytes(data[:5000])  # cut off before its audio
     assert heard(tmp_path / "talk.ogg") == (0, "")
-    (tmp_path / "talk.caf").write_bytes(recording(tmp_path / "talk.caf", "CAF", 0.0) + bytes(10_000))
+    (tmp_path / "talk.caf").write_bytes(recording(tmp_path / "talk.caf", "CAF", 0.0) + bytes(5000) + b"\1" * 5000)
     assert heard(tmp_path / "talk.caf")[0] == 0 and "bytes were not heard" in heard(tmp_path / "talk.caf")[1]
     (tmp_path / "empty").touch()
     assert "is not audio that can be read" in heard(tmp_path / "empty")[1]

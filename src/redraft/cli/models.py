@@ -103,8 +103,17 @@ def _rows() -> list[dict[str, str | int]]:
 
     for name in SHIPPED:
         path = shipped_path(name)
+        size = path.stat().st_size if path.exists() else 0
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-        add(name, path.stat().st_size, 0, "Apache-2.0", state="ships", note=note, provenance=path.name)
+        add(
+            name,
+            size,
+            0,
+            "Apache-2.0",
+            state="ships",
+            note=note,
+            provenance=path.name,
+        )
     for name, file in models_on_disk().items():
         state, size = f"from {PROGRAMS[name.partition(':')[0]]}", size_of(file) if file else 0
         add(name, size, 0, "", state=state, note="" if file else UNFIT, provenance=str(file or ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import click
@@ -58,7 +58,7 @@ def transcript(file: Path, form: str, wanted: tuple[str, ...], names: tuple[str,
     utterances: dict[str, dict[str, Caption]] = {}
     for caption in captions:
         named = replace(caption, speaker=renamed.get(caption.speaker, caption.speaker))
-        utterances.setdefault(caption.utterance, {})[caption.language] = named
+        utterances.setdefault(caption.utterance, {}).setdefault(caption.language, named)
     form, profile = common.profile_of(form)
     writer = open_writer(Output(form, sys.stdout, sys.stderr, languages, profile))
     for found in utterances.values():
@@ -79,9 +79,12 @@ def _captions(text: str) -> list[Caption]:
             continue
         try:
             found = json.loads(line)
-            if found.pop("type") != "final":
+            known = {each.name: found[each.name] for each in fields(Caption) if each.name in found}
+            texts = [known.get(name) or "" for name in ("utterance", "language", "text", "source", "speaker")]
+            times = [known.get(name) or 0.0 for name in ("time", "start")]
+            if found["type"] != "final" or {*map(type, texts)} != {str} or not {*map(type, times)} <= {int, float}:
                 raise ValueError
-            captions.append(Caption(**found, final=True))
+            captions.append(Caption(**{**known, "final": True}))
         except (ValueError, TypeError, KeyError, AttributeError):
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None

@@ -13,8 +13,10 @@ from __future__ import annotations
 import atexit
 import io
 import mmap
+import os
 import re
 import shlex
+import stat
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -87,7 +89,8 @@ def parts(data: mmap.mmap, kind: str | None) -> list[Part]:
     if kind == "FLAC" or ((tag := re.match(_TAG, data)) and data[(end := _behind(tag)) : end + 4] == b"fLaC"):
         starts = [found.start() for found in _FLAC.finditer(data)][1:]
     elif kind == "WAV":
-        starts = [found.start() for found in _WAV.finditer(data)][1:]
+        end = 8 + int.from_bytes(data[4:8], "little")  # what its header covers need not be searched
+        starts = [found.start() for found in _WAV.finditer(data, end if 12 < end <= len(data) else 12)]
     elif kind == "Ogg":  # where a page begins a stream behind those of another one (RFC 3533, section 4)
         pages = ((page.start(), page[1][0] & _FIRST) for page in _PAGE.finditer(data))
         starts = [start for (_, before), (start, first) in pairwise(pages) if first and not before]
@@ -213,6 +216,9 @@ def file_blocks(path: str) -> Iterator[Samples]:
     soundfile = library("soundfile")
     try:
         with Path(path).open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                way = f"`ffmpeg -i {shlex.quote(path)} -f s16le -ac 1 -ar {RATE} - | redraft listen -` reads others"
+                raise InputError(f"input file {path!r} is not a regular file: {way}")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         recordings = parts(data, container(data[:16]))
         with soundfile.SoundFile(recordings[0]) as opened:
@@ -232,7 +238,10 @@ def file_blocks(path: str) -> Iterator[Samples]:
                 with soundfile.SoundFile(part) as opened:
                     yield from resampled(_decoded(opened), opened.samplerate)
                     rest = len(part) - part.tell()
-                if rest > _REST and not _NAME.match(part.read(4)):  # such as a picture
+                behind = b""
+                while rest > _REST and not behind and (piece := part.read(1 << 20)):
+                    behind = piece.lstrip(b"\0")  # a recorder may have filled it up
+                if rest > _REST and behind and not _NAME.match(behind):  # such as a picture
                     raise InputError(
                         f"input file {path!r} goes on behind the end that its header names: {rest} bytes were not "
                         f"heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"

@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import chain
 from time import monotonic
 
-from redraft import deadlines, errors
+from redraft import deadlines, errors, interrupt
 from redraft.captions.events import Failure
 from redraft.errors import InputError, ModelError, RedraftError
 from redraft.speech.audio import RATE, Samples
@@ -245,21 +245,29 @@ class IsolatedRecogniser:
     """Recognises in a process; a thread exchanges audio and messages with it.
 
     Args:
-        command, opens, stalled: as for `RecogniserProcess`.
+        command, opens, stalled, details: as for `RecogniserProcess`.
 
     Raises:
         RedraftError: the recogniser cannot be opened.
     """
 
-    def __init__(self, command: Sequence[str], *, opens: float = math.inf, stalled: float = deadlines.STALLED) -> None:
-        self._process = RecogniserProcess(command, opens=opens, stalled=stalled)
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        opens: float = math.inf,
+        stalled: float = deadlines.STALLED,
+        details: bool = True,
+    ) -> None:
+        self._process = RecogniserProcess(command, opens=opens, stalled=stalled, details=details)
         self._messages: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         try:
-            while _checked(self._messages.get()).item is not None:  # it was started again
-                pass
+            with interrupt.raised():
+                if _checked(self._messages.get()).item is not None:  # it was started again
+                    raise ModelError(f"the recogniser cannot be started: it did not answer for {opens:g} s")
         except BaseException:  # Ctrl-C: the process would go on, for example with a download
             self.close()
             raise

@@ -134,7 +134,7 @@ def transcribe(
                 else:
                     samples += len(block)
                     yield block
-        except RedraftError as error:
+        except (RedraftError, OSError) as error:
             problems.append(Failure(str(error)))
 
     with closing(recogniser(heard())) as recognised:

@@ -171,13 +171,14 @@ def _chosen(language: str) -> str:
         OptionError: no recogniser has a model for the language.
     """
     found: list[tuple[bool, float, str]] = []
+    codes = _codes(language) or (AUTO,)
     for name, point in _points().items():
         with suppress(ImportError, RedraftError):  # a broken plug-in must not keep the others from being chosen
             module = point.load()
             if hasattr(module, "place"):
                 resolve(name, language)
                 package = getattr(module, "PACKAGE", "")
-                place = max(map(module.place, _codes(language) or (AUTO,)))
+                place = max(map(module.place, codes))
                 found.append((bool(package) and not find_spec(package), place, name))
     if not found:
         raise OptionError(f": none has a model for {language!r}", "recogniser")

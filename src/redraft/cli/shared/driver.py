@@ -126,11 +126,13 @@ class Driver:
 
     async def _translate(self, items: Backlog) -> None:
         self._translating = asyncio.current_task()
-        async with beside(self._send(items)) as (sending,):
-            async for event in self.translator:
-                self._write(event)
-            await sending
-        self._translating = None
+        try:
+            async with beside(self._send(items)) as (sending,):
+                async for event in self.translator:
+                    self._write(event)
+                await sending
+        finally:  # a reader that goes while the translator closes would hide why
+            self._translating = None
 
     async def _send(self, items: Backlog) -> None:
         try:

@@ -106,7 +106,8 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
         return
     language = parse_language(languages[0] if languages else "en").code
     try:
-        IsolatedRecogniser(command_of(settings, language), opens=deadlines.RECOGNISER_OPENS).close()
+        opens = deadlines.RECOGNISER_OPENS
+        IsolatedRecogniser(command_of(settings, language), opens=opens, details=settings.log_text).close()
     except RedraftError as error:
         # If the model declares no languages, the recogniser may still support another one.
         if languages or not isinstance(error, OptionError):
