@@ -540,7 +540,7 @@ def _truncated(keep: float) -> Callable[[Path, bytes], object]:
     ("make", "reason"),
     [
         (lambda path, data: None, "does not exist"),
-        (lambda path, data: path.mkdir(), "is a folder; a GGUF file is needed"),
+        (lambda path, data: path.mkdir(), "cannot be read: Is a directory; a GGUF file is needed"),
         (lambda path, data: path.write_bytes(b"GGUF" + bytes(100)), "cannot be loaded: "),
         (_truncated(0.0001), "cannot be loaded: "),
         (_truncated(0.01), "cannot be loaded: "),

@@ -53,12 +53,9 @@ def check_gguf(path: Path) -> None:
             with part.open("rb") as file:
                 beginning = file.read(40)
         except FileNotFoundError as error:
-            ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
-            raise ModelError(f"{name} does not exist; {ending}") from error
-        except IsADirectoryError as error:
-            raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
+            raise ModelError(f"{name} does not exist; `redraft models` lists models to download") from error
         except OSError as error:
-            raise ModelError(f"{name} cannot be read: {error.strerror}") from error
+            raise ModelError(f"{name} cannot be read: {error.strerror}; a GGUF file is needed") from error
         if not beginning.startswith(b"GGUF"):
             raise ModelError(f"{name} is not a GGUF file, since it begins with {beginning!r}: download it again")
 

@@ -151,7 +151,7 @@ def test_split_gguf_is_refused(tmp_path: Path) -> None:
 
 
 def test_folder_without_configuration_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is a folder; a GGUF file is needed"):
+    with pytest.raises(ModelError, match="cannot be read: Is a directory; a GGUF file is needed"):
         open_backend(str(tmp_path))
 
 
