@@ -7,6 +7,7 @@ Studio ("Import models" in its documentation) has files like those on the hub in
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -34,6 +35,12 @@ def parts(path: Path) -> list[Path]:
 def size_of(path: Path) -> int:
     """Return the size of a model in bytes, in all its files that exist."""
     return sum(part.stat().st_size for part in parts(path) if part.is_file())
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_gguf(path: Path) -> None:

@@ -5,7 +5,6 @@ Downloading needs the ``hub`` extra; using downloaded models does not.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import tomllib
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from redraft.errors import ModelError, first_sentence, from_extra
 from redraft.folders import cache_folder
+from redraft.models.disk import sha256_of
 from redraft.proxies import proxy_for
 
 
@@ -159,8 +159,8 @@ def fetch(name: str, revision: str | None = None) -> tuple[Path, str]:
     """
     model = (CATALOGUE | SPEECH)[name]
     paths = _paths(name, model)
-    there = model.commit and all(path.exists() for path in paths.values())
-    if there and revision in (None, model.commit) and _hashes(paths) == model.files:
+    right = all(path.exists() and sha256_of(path) == model.files[file] for file, path in paths.items())
+    if right and revision in (None, model.commit):
         return _opened(model, paths), model.commit
     return _opened(model, paths), _download(name, model, paths, revision or model.commit or "main")
 
@@ -186,7 +186,7 @@ def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision
         ) from error
     expected = {each.rfilename: each.lfs.sha256 for each in found.siblings or () if each.lfs}
     expected |= model.files if found.sha == model.commit else {}
-    wrong = [file for file, digest in _hashes(paths).items() if digest != expected.get(file, digest)]
+    wrong = [file for file, path in paths.items() if file in expected and sha256_of(path) != expected[file]]
     for file in wrong:
         paths[file].unlink()
     if wrong:
@@ -195,12 +195,3 @@ def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision
             f"again{newest}"
         )
     return str(found.sha)
-
-
-def _hashes(paths: Mapping[str, Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file."""
-    found = {}
-    for name, path in paths.items():
-        with path.open("rb") as file:
-            found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found

@@ -93,7 +93,10 @@ class RemoteClient:
             # Read to the end, so that the connection can be reused.
             for line in answer.iter_lines():
                 if line.startswith("data:") and line[5:].strip() != "[DONE]":
-                    yield self._event(line[5:])
+                    event = self._parsed(line[5:])
+                    if isinstance(event, dict) and "error" in event:
+                        raise ModelError(f"{self._name} failed while it answered: {_words(str(event['error']))}")
+                    yield event
 
     def close(self) -> None:
         """Close the connections."""
@@ -140,19 +143,13 @@ class RemoteClient:
     def _read(self, answer: httpx2.Response) -> Any:
         if answer.status_code != 200:
             raise self._refusal(answer)
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise self.malformed("that is not JSON") from error
+        return self._parsed(answer.text)
 
-    def _event(self, text: str) -> Any:
+    def _parsed(self, text: str) -> Any:
         try:
-            event = json.loads(text)
+            return json.loads(text)
         except ValueError as error:
             raise self.malformed("that is not JSON") from error
-        if isinstance(event, dict) and "error" in event:
-            raise ModelError(f"{self._name} failed while it answered: {_words(str(event['error']))}")
-        return event
 
     def _refusal(self, answer: httpx2.Response) -> ModelError:
         if answer.status_code in _REFUSED:
