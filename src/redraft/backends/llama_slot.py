@@ -51,10 +51,6 @@ class LlamaSlot:
     ordered: int = 0
     places: dict[int, int] | None = None
 
-    def read_ahead(self, score: Score) -> Iterator[Feed]:
-        """Yield what must be decoded before `prepare`: nothing."""
-        return iter(())
-
     def prepare(self, score: Score) -> Feed:
         """Roll the cache back to the prefix it shares with the request, and return the ids to decode.
 

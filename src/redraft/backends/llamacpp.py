@@ -247,7 +247,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         self, context: LlamaContext, asked: Sequence[tuple[int, LlamaSlot | AnchoredSlot, Score]]
     ) -> dict[int, Rows]:
         """Return the rows of each slot after one pass of a context."""
-        ahead = [state.read_ahead(score) for _, state, score in asked]
+        ahead = [state.read_ahead(score) for _, state, score in asked if isinstance(state, AnchoredSlot)]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])
         feeds = [state.prepare(score) for _, state, score in asked]

@@ -95,8 +95,7 @@ def device_of(wanted: str) -> torch.device:
     Raises:
         OptionError: the device does not exist.
     """
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    if wanted == "cuda" and not torch.cuda.is_available():
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
         raise OptionError("device cuda is not available: use cpu or auto, or install a torch with CUDA")
-    return torch.device(wanted)
+    return torch.device("cuda" if there and wanted != "cpu" else "cpu")
