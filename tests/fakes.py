@@ -13,9 +13,10 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
+from redraft.decoding.rules import walk
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import ROOT, Rows, Score, top_k
+from redraft.decoding.types import ROOT, Draft, Rows, Rule, Score, Verdict, top_k
 
 END = 0
 
@@ -93,6 +94,13 @@ class RandomModel:
 
 
 @lru_cache(maxsize=1 << 15)
+class Everything(Rule):
+    """Accepts the whole draft; of a tree, the path of first children."""
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        return walk(draft, rows, lambda _node, children: children[0])
+
+
 def _drawn(size: int, ids: tuple[int, ...]) -> np.ndarray:
     digest = hashlib.blake2b(repr(ids).encode(), digest_size=8).digest()
     return np.random.default_rng(int.from_bytes(digest, "big")).normal(size=size)

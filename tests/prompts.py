@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer
+from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer
 
 # Templates of our own, each with one trait of the real ones.
 WITH_SYSTEM = """{{ bos_token }}{% for m in messages %}
@@ -48,7 +48,7 @@ class ToyTokenizer:
         """As a backend makes the ids of a prompt; functional are the control tokens that its template has."""
         template = "".join(segment.text for segment in segments if segment.special)
         control = {text: FunctionalToken(self._id(text)) for text in re.findall(self.control, template)}
-        made = PromptTokenizer(lambda text, special: self(text, special=special), FunctionalTokens(control))
+        made = PromptTokenizer(lambda text, special: self(text, special=special), control)
         return [self._id("<s>")] * self.starts + made(segments)
 
     def _id(self, word: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import subprocess
 import sys
 import threading
@@ -14,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update, deadlines
-from redraft.async_translator import Options
 from redraft.captions.events import Event
 from redraft.decoding.types import Rows, Score
 from redraft.engine import stream
@@ -310,11 +308,6 @@ def test_misuse() -> None:
 
     asyncio.run(misused())
     assert not threads()
-
-
-def test_options_are_those_of_translator() -> None:
-    options = [*inspect.signature(Translator.open).parameters][2:]
-    assert options == [*Options.__annotations__]
 
 
 def test_needs_no_extra() -> None:

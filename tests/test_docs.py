@@ -17,14 +17,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.read import read_lines
-from redraft.captions.formats.write import JsonlWriter, SubtitleWriter
+from redraft.captions.formats.write import JsonlWriter
 from redraft.cli.main import cli
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods import all_methods, get_method, registry
+from redraft.decoding.types import Prompt
 from redraft.translator import Translator
 from tests.fakes import RandomModel, greedy
 from tools import build_docs
@@ -136,7 +138,7 @@ def resume(monkeypatch: pytest.MonkeyPatch) -> Method:
 def test_developers_method_is_greedy(resume: Method, seed: int, previous: list[int], window: int) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3)
     drafter, rule = resume.build(Setup(resume.check({"window": window}), model.end_tokens))
-    asking = decode(prompt, drafter, rule, previous=tuple(previous), end_tokens=model.end_tokens, limit=30)
+    asking = decode(Prompt(prompt), drafter, rule, previous=tuple(previous), end_tokens=model.end_tokens, limit=30)
     output = run(asking, model, model.open_slot())
     assert list(output.tokens) == greedy(model, prompt, 30)
     assert output.passes == len(model.requests)

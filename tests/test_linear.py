@@ -8,7 +8,6 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -17,15 +16,15 @@ from rich.console import Console
 
 from redraft.captions import answer, sentence
 from redraft.captions.events import Caption, Update
+from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import Item, ended, printable, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
 from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends
 from redraft.captions.words import bare_words
-from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.openai import Pattern
+from redraft.serve.http.compat.openai import pattern_of
 from redraft.serve.sessions.posts import texts_of
 from redraft.speech.backlog import Backlog
 from redraft.speech.sentences import in_sentences
@@ -175,8 +174,7 @@ MANY: dict[str, Callable[[int], object]] = {
 
 def read_by_pattern(text: str) -> None:
     for prompt in ("{text}", "to {target}: {text}", "a {target} translate {text} c"):
-        with suppress(Refused):
-            Pattern(prompt).read(text)
+        pattern_of(prompt).fullmatch(text)
 
 
 #: What is done with a client's text: by the imitated APIs, by captions by POST, and by every session.

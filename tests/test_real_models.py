@@ -11,7 +11,7 @@ import pytest
 from redraft import Caption, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score, top_k
 from redraft.engine.chat import chat_of
 from redraft.engine.lanes import Ids, Task
@@ -84,7 +84,7 @@ def test_answers_of_a_chat() -> None:
         passes: list[int] = []
 
         def answer(task: Task, draft: tuple[int, ...], slot: int) -> tuple[int, ...]:
-            lane = Decoding(task.run(draft), {TARGET: slot})
+            lane = (task.run(draft), {TARGET: slot})
             passes.append(0)
             ((_, ids),) = run_together([lane], {TARGET: backend}, lambda *_: passes.append(passes.pop() + 1))
             return ids

@@ -22,7 +22,7 @@ LAYERS = (
     "serve/http",
     "serve/sessions",
     "__init__ async_translator signature",
-    "serve/access serve/metrics serve/requests serve/service serve/settings",
+    "serve/access serve/metrics serve/service serve/settings",
     "client",
     "protocol",
     "translator generator",

@@ -14,18 +14,14 @@ from __future__ import annotations
 import asyncio
 import os
 import reprlib
-import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import MappingProxyType
-from typing import TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from redraft import deadlines
 from redraft.backends.costs import LearnedCosts, pace
 from redraft.captions.events import Event, Failure, Update
-from redraft.captions.style import Style
-from redraft.decoding.method import Method, Value
 from redraft.engine.engine import Engine, Stopped
 from redraft.engine.lanes import Answer, Lane
 from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
@@ -36,16 +32,6 @@ from redraft.tasks import beside
 from redraft.translator import Translator
 
 T = TypeVar("T")
-
-
-class Options(TypedDict, total=False):
-    """Options of `Translator.open`."""
-
-    method: str | Method
-    options: Mapping[str, Value] | None
-    style: Style
-    engine: Mapping[str, Value]
-    draft_model: str | os.PathLike[str] | None
 
 
 class AsyncTranslator:
@@ -75,19 +61,16 @@ class AsyncTranslator:
         self._made, self._ahead = translator, ahead
         self._translator: Translator | None = None
         self._engine: Engine | None = None
-        self._lanes: Mapping[str, Lane] = MappingProxyType({})
+        self._lanes: dict[str, Lane] = {}
         self._stream = Stream(self._rest, ahead)
         #: Events of an update that other languages have not answered yet.
         self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._entered = False
         #: Why the engine has stopped; empty while it works.
         self._stopped = ""
 
     @classmethod
-    def open(
-        cls, model: str | os.PathLike[str] = "demo", *, to: Sequence[str], **options: Unpack[Options]
-    ) -> AsyncTranslator:
+    def open(cls, model: str | os.PathLike[str] = "demo", *, to: Sequence[str], **options: Any) -> AsyncTranslator:
         """Load a model by name or path when the block begins; arguments as for `Translator.open`."""
         return cls(partial(Translator.open, model, to=to, **options))
 
@@ -109,9 +92,8 @@ class AsyncTranslator:
         Raises:
             RedraftError: as for `Translator.open`, or this translator was used before.
         """
-        if self._entered:
+        if self._translator is not None or self._stream.ended:
             raise InputError("an AsyncTranslator can be used once: open another one for the next stream")
-        self._entered = True
         try:
             await _on_thread(self._open)
             self._start()
@@ -271,23 +253,14 @@ class AsyncTranslator:
 
 async def _on_thread(work: Callable[[], T]) -> T:
     """Call a function on a thread of its own, and wait for its end even if cancelled: it cannot be interrupted."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="redraft-opening", daemon=True)
-    thread.start()
-    waiting, cancelled = asyncio.wrap_future(done), None
-    while not waiting.done():
-        try:
-            await asyncio.wait([waiting])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    thread.join()
+    cancelled = None
+    with ThreadPoolExecutor(1, "redraft-opening") as thread:
+        waiting = asyncio.get_running_loop().run_in_executor(thread, work)
+        while not waiting.done():
+            try:
+                await asyncio.wait([waiting])
+            except asyncio.CancelledError as error:
+                cancelled = error
     if cancelled is not None:
         waiting.exception()  # so that it counts as seen
         raise cancelled

@@ -68,8 +68,8 @@ RECOGNISER_OPENS = 120.0
 STALLED, STALLED_AT_SERVER = 60.0, 15.0
 #: Audio must come, or its place is given to others.
 AUDIO = 15.0
-#: A drain waits for one without progress, and its process must end after its last message.
-RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
+#: Its process must end after its last message.
+PROCESS_ENDS = 30.0
 
 #: A server that recognises is pinged this often, must answer that, and must send the rest of a text.
 RECOGNISER_PING, RECOGNISER_PONG, RECOGNISER_ANSWERS = 5.0, 15.0, 30.0

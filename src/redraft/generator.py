@@ -20,11 +20,11 @@ from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
+from redraft.decoding.drive import Watch, close_slots, open_slots, run_together
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import TARGET, Output, Prompt, Score
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt, Score
 from redraft.errors import ContextOverflow
 
 #: Stands for the user's text while a chat template is rendered: a private-use character, which none strips.
@@ -102,8 +102,8 @@ class Generator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models([chosen], os.fspath(model), small, engine, 1, owned)
-            made = cls(backend, chosen, options, small=drafting, raw=raw)
+            (models,) = open_models([chosen], os.fspath(model), small, engine, 1, owned)
+            made = cls(models[TARGET], chosen, options, small=models.get(DRAFT_MODEL), raw=raw)
             owned.push(made._closing)
             made._closing = owned.pop_all()
         return made
@@ -124,25 +124,21 @@ class Generator:
         target = self.backends[TARGET]
         asked = self._prompt(prompt)
         ids = asked.ids
-        limit = min(
-            int(self._options["max_tokens"]), min(each.context_length for each in self.backends.values()) - len(ids)
-        )
+        length = min(each.context_length for each in self.backends.values())
+        limit = min(int(self._options["max_tokens"]), length - len(ids))
         if limit < 1:
             raise ContextOverflow(
-                f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "
-                "raise the context length"
+                f"the prompt has {len(ids)} tokens and the context length is {length}: shorten it, or raise that"
             )
         draft = tuple(target.tokenize(previous))
         setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)
         drafter, rule = self.method.build(setup)
         asking = decode(
-            ids,
+            asked,
             drafter,
             rule,
             previous=draft,
             shown=len(draft),
-            source_ids=asked.source_ids,
-            encoder=asked.encoder,
             end_tokens=target.end_tokens,
             limit=limit,
         )
@@ -166,7 +162,7 @@ class Generator:
             if self._watch:
                 self._watch(scores, seconds)
 
-        (output,) = run_together([Decoding(asking, self._slots[0])], self.backends, watch)
+        (output,) = run_together([(asking, self._slots[0])], self.backends, watch)
         write(output.tokens, end=True)
         return Generated(text, ids, output)
 

@@ -1,31 +1,21 @@
-"""End programs: while they start, without a traceback, and whatever hangs in them."""
+"""How programs end: by Ctrl-C, at once or by an exception, and whatever hangs in them."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
-@contextmanager
-def ends_process() -> Iterator[None]:
-    """Let Ctrl-C end the process immediately while there is nothing to finish or restore.
+def raises() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` from here on, because there is something to finish or to restore.
 
-    Python's handler raises an exception wherever the program is; inside an import or a callback of llama.cpp it prints
-    a traceback.  Other handlers are left alone, as are threads other than the main one.
+    Before, it ends the program `redraft` at once (`redraft.__main__`).  Other handlers are left alone, as are threads
+    other than the main one.
     """
     here = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT)
-    if not here or handler is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    if here and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_process_after(seconds: float, status: int = 1) -> threading.Timer:

@@ -22,7 +22,7 @@ from redraft.backends.options import NOTHING
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script, writing_of
+from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
@@ -31,13 +31,13 @@ from redraft.captions.style import Style
 from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
+from redraft.decoding.drive import Watch, close_slots, open_slots, run_together
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.search import MOST
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import TARGET, Asking, Prompt
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
 
 
@@ -137,8 +137,9 @@ class Translator:
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
-            made = cls(backend, to, method=chosen, options=options, style=style, small=drafting)
+            (models,) = open_models([chosen], os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
+            drafting = models.get(DRAFT_MODEL)
+            made = cls(models[TARGET], to, method=chosen, options=options, style=style, small=drafting)
             owned.push(made._closing)
             made._closing, made._name = owned.pop_all(), os.fspath(model)
         return made
@@ -187,10 +188,9 @@ class Translator:
             of: what a failure names.
             update: the newest update, with which its utterance or the one before may end.
         """
-        lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
-            answers = run_together(lanes, self.backends, self._watch)
+            answers = run_together([*zip(askings, self.slots, strict=True)], self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
             self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
             return [Failure(str(error), None, of.utterance, of.seq)]
@@ -276,13 +276,27 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
         OptionError: the model does not support a language, or something in ``style``.
         ModelError: the model has no usable prompt template.
     """
+    asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
+    for field, value in asked.items():
+        if value and isinstance(backend, MakesPrompts):
+            raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
+    script, terms = own_script(backend, target), style.terms(target)
 
     @cache
     def encoder(tag: str) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
+        """Return what makes the prompts of a language."""
         source = parse_language(tag, "source language")
         if len(style.sources) != 1 and closest(source, [target]):
             return lambda text, earlier: Prompt()
-        return _encoder(backend, style, source, target, context)
+        if isinstance(backend, MakesPrompts):
+            return lambda text, earlier: backend.encoder_prompt(text, source, target)
+        prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
+
+        def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
+            ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
+            return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script(text))
+
+        return encode
 
     def encode(text: str, earlier: Sequence[tuple[str, str]], language: str | None = None) -> Prompt:
         return encoder(language or style.source_language)(text, earlier)
@@ -294,31 +308,11 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
     return encode
 
 
-def _encoder(
-    backend: Backend, style: Style, source: Language, target: Language, context: int
-) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
-    """Return what makes prompts for a language pair."""
-    if isinstance(backend, MakesPrompts):
-        asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
-        for field, value in asked.items():
-            if value:
-                raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
-        return lambda text, earlier: backend.encoder_prompt(text, source, target)
-    prompter = Prompter(backend.metadata, source, target, style.template, style.prompt)
-    script, terms = own_script(backend, target), style.terms(target)
-
-    def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
-        ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
-        return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
-
-    return encode
-
-
 #: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.
 _FOREIGN: WeakKeyDictionary[Backend, dict[str, Selection]] = WeakKeyDictionary()
 
 
-def own_script(backend: Backend, target: Language) -> OwnScript:
+def own_script(backend: Backend, target: Language) -> Callable[[str], Selection]:
     """Return the rule for foreign words in translations into a language (`redraft.captions.script`).
 
     No token is foreign for models that do not write their own script only.
@@ -328,4 +322,4 @@ def own_script(backend: Backend, target: Language) -> OwnScript:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
         restricted = writes_own_script(backend.metadata)
         found[target.canonical] = foreign_tokens(tokens, target) if restricted else EVERYTHING
-    return OwnScript(target, found[target.canonical], backend.tokenize)
+    return spelling_rule(target, found[target.canonical], backend.tokenize)

@@ -13,7 +13,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Tree
 from redraft.decoding.drive import run
 from redraft.decoding.methods.beam import Beam
-from redraft.decoding.types import Asking, Draft, Output, Provenance, Score, top_k
+from redraft.decoding.types import Context, Draft, Output, Prompt, Provenance, Score, top_k
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama
 
@@ -91,7 +91,7 @@ def test_rows_of_leaves(backend: Watched, seed: int) -> None:
 def beam(backend: Watched, prompt: Ids) -> tuple[Output, int]:
     slot, search = backend.open_slot(), Beam(4, backend.end_tokens)
     del backend.feeds[:]
-    output = run(decode(prompt, search, search, end_tokens=backend.end_tokens, limit=24), backend, slot)
+    output = run(decode(Prompt(prompt), search, search, end_tokens=backend.end_tokens, limit=24), backend, slot)
     backend.close_slot(slot)
     return output, sum(backend.fed)
 
@@ -101,9 +101,8 @@ def test_beam(backend: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [beam(backend, IDS[at : at + 6]) for at in range(0, 60, 6)]
     propose = Beam.propose
 
-    def whole(self: Beam, context: object) -> Asking[Draft]:
-        draft = yield from propose(self, context)  # type: ignore[arg-type]
-        return replace(draft, leaves_only=False)
+    def whole(self: Beam, context: Context) -> Draft:
+        return replace(propose(self, context), leaves_only=False)
 
     monkeypatch.setattr(Beam, "propose", whole)
     expected = [beam(backend, IDS[at : at + 6]) for at in range(0, 60, 6)]

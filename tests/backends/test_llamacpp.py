@@ -21,10 +21,10 @@ from redraft.backends.options import LlamaOptions
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import Lane, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score, top_k
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Output, Prompt, Provenance, Rows, Score, top_k
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from redraft_bench.quantise import FORMATS, quantise
 from tests.fakes import distribution
@@ -183,7 +183,7 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
             assert first - second > 0.03, "a near tie: the machine would decide; take other ids"
             expected += (best,)
         for draft in (previous, expected, expected[:5] + IDS[:5], IDS[20:30]):
-            asking = decode(prompt, PreviousOutput(), Exact(), previous=draft, end_tokens=frozenset(), limit=10)
+            asking = decode(Prompt(prompt), PreviousOutput(), Exact(), previous=draft, end_tokens=frozenset(), limit=10)
             output = run(asking, backend, drafting)
             assert output.tokens == expected
             assert output.passes == 10 - output.accepted
@@ -283,8 +283,8 @@ def test_decodings_in_lock_step_give_output_of_each_alone(load: Load, q8: Path) 
     backend = load(q8, slots=3)
     prompts = [IDS[:9], IDS[5:20], IDS[:4]]
 
-    def lane(prompt: Ids, slot: int) -> Decoding:
-        return Decoding(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot})
+    def lane(prompt: Ids, slot: int) -> Lane[Output]:
+        return decode(Prompt(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot}
 
     slots = [backend.open_slot() for _ in prompts]
     together = run_together([lane(p, s) for p, s in zip(prompts, slots, strict=True)], {TARGET: backend})

@@ -12,7 +12,7 @@ from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.state import State
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.display import Display
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
@@ -96,7 +96,7 @@ class Stream:
         return self._run([each.rest(state) for each, state in zip(self.translations, self.states, strict=True)])
 
     def _run(self, asking: Sequence[Asking[Answered]]) -> list[Event]:
-        found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
+        found = run_together([(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
         self.states = [state for _, state in found]
         return [event for events, _ in found for event in events]
 

@@ -13,7 +13,7 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.state import START
 from redraft.captions.translation import Translation
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
@@ -53,7 +53,7 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
     state = START
     for seq, source in enumerate(sources):
         asking = translation.translate(state, Update("u", seq, source, seq == len(sources) - 1))
-        ((events, state),) = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
+        ((events, state),) = run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
         assert all(isinstance(event, Caption) for event in events), events
         found += [event for event in events if isinstance(event, Caption)]
     return found

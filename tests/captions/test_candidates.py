@@ -17,8 +17,8 @@ from redraft.captions.state import Decoded, State
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Searching
 from redraft.decoding.ends import NO_BREAKS
-from redraft.decoding.method import SEARCH_OPTIONS
 from redraft.decoding.methods import get_method
+from redraft.decoding.search import OPTIONS
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare
 from redraft.errors import ModelError
 from tests.captions.streams import Stream
@@ -48,7 +48,7 @@ def finals(model: RandomModel, seed: int, options: dict[str, Any], **given: Any)
 def test_no_time_no_search(seed: int) -> None:
     """Without time, the ids are those of the method alone, but for translations that do not grow with their text."""
     method = get_method("redraft")
-    own = replace(method, options=tuple(each for each in method.options if each.name not in SEARCH_OPTIONS))
+    own = replace(method, options=tuple(each for each in method.options if each not in OPTIONS))
     found, states = finals(RandomModel(seed), seed, {"search": 0}, hypotheses=4)
     expected, _ = finals(RandomModel(seed), seed, {}, method=own)
     still = sum(state.tally.reopened > before.tally.reopened for before, state in pairwise(states))

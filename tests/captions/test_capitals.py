@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 
 LOWERED = {
     "THE COMMITTEE MEETS TOMORROW AT NINE": "the committee meets tomorrow at nine",
@@ -25,15 +25,15 @@ LOWERED = {
 
 @pytest.mark.parametrize("text", LOWERED)
 def test_texts(text: str) -> None:
-    assert Capitals().lowered(text)[1] == LOWERED[text]
+    assert lowered(text, mixed=False)[0] == LOWERED[text]
 
 
 def all_of(*texts: str) -> list[str]:
     """The texts of one source."""
-    capitals, found = Capitals(), []
+    mixed, found = False, []
     for text in texts:
-        capitals, lowered = capitals.lowered(text)
-        found.append(lowered)
+        lower, mixed = lowered(text, mixed=mixed)
+        found.append(lower)
     return found
 
 

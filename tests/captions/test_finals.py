@@ -14,8 +14,8 @@ from redraft import Caption, Failure, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
+from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.read import prefixes
-from redraft.captions.formats.write import SubtitleWriter
 from redraft_bench.eval.spoken import held_out
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from redraft.captions.ending import Capitals, TextEnd
+from redraft.captions.ending import TextEnd, lowered
 from redraft.captions.sentence import sentence_ends
 
 LENGTH = 30_000
@@ -19,7 +19,7 @@ LENGTH = 30_000
 def test_time_is_not_quadratic(unit: str, end: str) -> None:
     text, ending = "A B. " + unit * (LENGTH // len(unit)) + end, TextEnd()
     began = time.process_time()
-    _, text = Capitals().lowered(text)
+    text, _ = lowered(text, mixed=False)
     ending = ending.after(text).after(f"one {text}").after(f"two {text}", goes_on=True)
     assert ending.words[:1] == ("two",)
     assert len(list(sentence_ends(text))) <= len(text)

@@ -18,7 +18,7 @@ from redraft.captions.script import writing_of
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.state import START
 from redraft.captions.translation import REPEATED, Translation
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Prompt
@@ -240,7 +240,7 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
     state = START
     for seq, source in enumerate(answers):
         asking = translation.translate(state, Update("u", seq, source, seq == len(answers) - 1))
-        ((events, state),) = run_together([Decoding(asking, {TARGET: 0})], {TARGET: model})
+        ((events, state),) = run_together([(asking, {TARGET: 0})], {TARGET: model})
         found += events
     return found
 

@@ -62,12 +62,6 @@ def test_words_behind_revised_lines(seed: int, width: int) -> None:
     assert [word for word in last if word in said] == [word for word in said if word in last]
 
 
-def test_utterance_without_end() -> None:
-    reading = Reading(*NARROW)
-    reading.read(caption("Ich sah, wie sie sich unter"), 0)
-    assert reading.read(caption("Und", utterance="2"), 0.1) == ["Ich sah, wie sie"]
-
-
 @given(
     st.lists(st.lists(st.sampled_from(WORDS), max_size=14), min_size=1, max_size=8),
     st.integers(16, 40),

@@ -6,11 +6,11 @@ lines that appear, with their names.  Lines have 16 cells.
 
 from __future__ import annotations
 
+import asyncio
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,34 +39,34 @@ return given.map(([time, caption]) => {
 """
 
 
-class Clock:
-    """Time that passes when told to, with timers."""
+class Loop:
+    """An event loop whose time passes when told to."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.timers: list[tuple[float, Timer]] = []
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, seconds: float, run: Callable[[], None]) -> Timer:
+        self.timers.append((self.now + seconds, run))
+        return Timer(self, self.timers[-1])
 
     def pass_to(self, now: float) -> None:
         """Run the timers that are due until then."""
-        while due := [each for each in self.timers if each[0] <= now and not each[1].cancelled]:
-            self.now, timer = min(due, key=lambda each: each[0])
-            timer.cancel()
-            timer.run()
+        while due := [each for each in self.timers if each[0] <= now]:
+            first = min(due, key=lambda each: each[0])
+            self.timers.remove(first)
+            self.now = first[0]
+            first[1]()
         self.now = now
 
 
-class Timer:
-    clock: Clock
-
-    def __init__(self, seconds: float, run: Callable[[], None]) -> None:
-        self.run, self.cancelled = run, False
-        self._due = self.clock.now + seconds
-
-    def start(self) -> None:
-        self.clock.timers.append((self._due, self))
+class Timer(NamedTuple):
+    loop: Loop
+    entry: tuple[float, Callable[[], None]]
 
     def cancel(self) -> None:
-        self.cancelled = True
+        if self.entry in self.loop.timers:
+            self.loop.timers.remove(self.entry)
 
 
 class Shown(Writer):
@@ -83,12 +83,11 @@ class Shown(Writer):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_writer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, shown = Clock(), Shown()
-    monkeypatch.setattr(Timer, "clock", clock, raising=False)
-    monkeypatch.setattr(threading, "Timer", Timer)
-    writer, found = RowsWriter(shown, WIDTH, lambda: clock.now, live=True), list[list[str]]()
+    loop, shown = Loop(), Shown()
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    writer, found = RowsWriter(shown, WIDTH, lambda: loop.now, live=True), list[list[str]]()
     for time, caption, _ in SCENARIOS[name]:
-        clock.pass_to(time)
+        loop.pass_to(time)
         if caption:
             fields = {"utterance": "1", "language": "de", "final": False, **caption}
             writer.write(Caption(seq=0, time=None, **fields))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.languages import parse_language
-from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
+from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script
 from redraft.decoding.selection import Selection
 
 TOKENS = ["", " kalt", "kalt", "A", "AB", "很", "の", "カル", "phone", "很kalt", "1,000", "x", " Straße", "i", "P"]
@@ -24,7 +24,7 @@ def tokenize(text: str) -> list[int]:
 
 def selection(language: str, source: str) -> Selection:
     target = parse_language(language)
-    return OwnScript(target, foreign_tokens([token.encode() for token in TOKENS], target), tokenize).selection(source)
+    return spelling_rule(target, foreign_tokens([token.encode() for token in TOKENS], target), tokenize)(source)
 
 
 def forbidden(language: str, source: str) -> set[str]:

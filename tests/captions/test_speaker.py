@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 
 from redraft.captions.events import Caption, Failure, Update, as_object
+from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, TextWriter
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter
 from redraft.errors import InputError
 
 UPDATE = {"utterance": "1", "seq": 0, "text": "we saw"}

@@ -42,6 +42,7 @@ def test_start() -> None:
         {"de": ["hull"]},
         {"de": [("hull",)]},
         {"de": [("hull", 1)]},
+        {"de": [("hull", " ")]},
         {"de": [], "German": []},
     ],
 )

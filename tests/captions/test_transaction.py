@@ -23,7 +23,7 @@ from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Drafter, Rows, Score, Verdict
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Context, Draft, Drafter, Rows, Score, Verdict
 from redraft.engine import stream as streams
 from redraft.errors import ModelError
 from tests.captions.streams import Stream
@@ -137,9 +137,8 @@ class Remembering(Drafter):
         self.seen, self.prefix = seen, Ids()
         seen.decodings += 1
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
-        self.prefix = (*context.prompt, *context.output)
+    def propose(self, context: Context) -> Draft:
+        self.prefix = (*context.prompt.ids, *context.output)
         return EMPTY_DRAFT
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from redraft.captions import translation
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.settings import PLAIN, Settings, Writing
-from redraft.captions.translation import EMPTY
+from redraft.captions.translation import UNANSWERED
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
@@ -226,7 +226,7 @@ def test_empty_final_is_failure_where_text_has_words(text: str, fails: bool) -> 
     assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
     (event,) = stream.send(text, final=True)
     if fails:
-        assert event == Failure(EMPTY, None, "u", stream.seq, "de")
+        assert event == Failure(UNANSWERED.format("''"), None, "u", stream.seq, "de")
     else:
         assert isinstance(event, Caption) and (event.text, event.final) == ("", True)
     stream.send("c", "v")

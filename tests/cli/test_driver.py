@@ -17,7 +17,7 @@ from redraft import AsyncTranslator, Style, Translator
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import Writer
-from redraft.cli.shared.driver import Driver, _watched_reader
+from redraft.cli.shared.driver import Driver, _watch_reader
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.engine import stream
 from redraft.errors import InputError
@@ -185,11 +185,11 @@ def test_reader_that_leaves_is_noticed_in_silence(monkeypatch: pytest.MonkeyPatc
 
     async def work() -> None:
         gone = asyncio.Event()
-        with _watched_reader(gone.set):
-            await asyncio.sleep(0.01)
-            assert not gone.is_set()
-            os.close(reading)
-            await asyncio.wait_for(gone.wait(), 10)
+        _watch_reader(gone.set)
+        await asyncio.sleep(0.01)
+        assert not gone.is_set()
+        os.close(reading)
+        await asyncio.wait_for(gone.wait(), 10)
 
     with open(writing, "w", encoding="utf-8") as out:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, "stdout", out)

@@ -119,7 +119,7 @@ def test_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripte
         (["talk.wav", "--device", "2"], "--device is for the microphone, so leave it out with a file"),
         (["--speed", "2"], "--speed is for a file, so leave it out with the microphone"),
         (["talk.wav", "--speed", "0"], "0.0 is not in the range x>0"),
-        (["talk.wav", "--room", "hall-1"], "--room needs --server"),
+        (["talk.wav", "--room", "hall-1"], "--room is for a session on a server"),
     ],
 )
 def test_refusals(
@@ -136,7 +136,7 @@ def test_silence_has_no_captions(redraft: Run, tmp_path: Path) -> None:
     soundfile.write(tmp_path / "silence.wav", np.zeros(6 * RATE, np.int16), RATE)
     done = redraft("listen", str(tmp_path / "silence.wav"), "--to", "de")
     assert done.out == "" and done.status == 0
-    assert done.err.endswith("redraft: no speech was recognised: the audio is silent\n")
+    assert "redraft: no speech was recognised: if somebody is speaking, check " in done.err
 
 
 @pytest.mark.parametrize("missing", ["soundfile", "soxr", "sounddevice"])

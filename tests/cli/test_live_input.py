@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from redraft.captions.events import Failure, Update
-from redraft.cli.shared.driver import _timed
+from redraft.cli.shared.driver import _read
 from redraft.cli.shared.ending import Ending
 
 LINES = [f"{number}\n".encode() for number in range(6)]
@@ -35,5 +35,6 @@ def test_live_input_is_timed() -> None:
         Failure("no"),
     ]
     now = iter([100.0, 101.0, 102.5])
-    made = list(_timed(items, lambda: next(now)))
+    with Ending() as ending:
+        made = list(_read(items, ending, timed=True, clock=lambda: next(now)))
     assert [each.time for each in made if isinstance(each, Update)] == [1.0, 9.0, 2.5]

@@ -183,7 +183,9 @@ def test_microphone_in_use(redraft: Run, sound: Sound) -> None:
 
 def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
     listed = redraft("listen", "--list-devices").out.splitlines()
-    assert listed[0] == "0\tDesk microphone" and listed[1].startswith("system\tnothing records it: ")
+    assert listed[0] == "0\tDesk microphone" and listed[1].startswith(
+        "system\tnothing records the sound of this computer: "
+    )
     done = redraft("listen", "--to", "de", "--device", "head")
     assert done.status == 2
     assert done.err == "redraft: device must be one of 0 'Desk microphone', a part of one name, or system, not 'head'\n"
@@ -196,7 +198,7 @@ def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
 def test_system_sound(redraft: Run, scripted: Scripted, sound: Sound, monkeypatch: pytest.MonkeyPatch) -> None:
     done = redraft("listen", "--to", "de", "--device", "system")
     assert done.status == 2
-    assert "no device records the sound of this computer: " in done.err
+    assert "nothing records the sound of this computer: " in done.err
     monkeypatch.setenv("PULSE_SOURCE", "")  # so that it is as before in the end
     monkeypatch.delenv("PULSE_SOURCE")
     sound.names = ("Desk microphone", "pulse")
@@ -204,9 +206,13 @@ def test_system_sound(redraft: Run, scripted: Scripted, sound: Sound, monkeypatc
     recording = microphone.Microphone("System")
     assert (recording.name, os.environ["PULSE_SOURCE"]) == ("system: pulse", "@DEFAULT_MONITOR@")
     sound.names = ("pulse", "Desk microphone")  # the numbers change when PortAudio starts again
-    assert recording._is_back() and recording._device == 0
-    sound.names = ()
-    assert not recording._is_back()
+    assert recording._find() == "pulse" and recording._device == 0
+    monkeypatch.setenv("PULSE_SOURCE", "a source of the user's")
+    monkeypatch.setenv("PIPEWIRE_ALSA", "")
+    monkeypatch.delenv("PIPEWIRE_ALSA")
+    for sound.names in (("pulse",), ("pipewire",)):
+        microphone.Microphone("system")
+    assert os.environ["PULSE_SOURCE"] == "a source of the user's" and os.environ["PIPEWIRE_ALSA"]
 
 
 def test_loopback_without_sound(sound: Sound, monkeypatch: pytest.MonkeyPatch) -> None:

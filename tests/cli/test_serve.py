@@ -140,7 +140,7 @@ def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:
         done = redraft(*at, "--model", "demo", "--engine", "threads=1", stdin=b"a\n")
         assert (done.status, done.err) == (
             2,
-            "redraft: --model, --engine cannot be combined with --server, which decides this itself\n",
+            "redraft: --model is for translating here, so leave it out with --server, which decides this itself\n",
         )
         assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
         done = redraft(*at, "--output", "jsonl", stdin=b"we saw {her}\n")
@@ -159,9 +159,15 @@ def test_key_that_is_missing_or_wrong_is_told_apart(
         missing, wrong = redraft(*at, stdin=b"we saw\n"), redraft(*at, "--key", "wrong", stdin=b"we saw\n")
         good = redraft(*at, "--key", key, stdin=b"we saw\n")
     assert (missing.status, wrong.status, good.status) == (2, 2, 0)
-    assert "the server needs an API key: set REDRAFT_KEY" in missing.err
+    assert "an API key is needed" in missing.err and "REDRAFT_KEY" in missing.err
     assert "the API key is not known to this server" in wrong.err and "--key" in wrong.err
     assert expected("we saw") in good.out
+
+
+def test_key_in_the_environment_is_for_servers_only(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_KEY", "some")
+    done = redraft("translate", "--to", "de", "--model", "demo-tiny", "--output", "lines", stdin=b"I have a dog.\n\n")
+    assert done.status == 0 and "final\tde\t" in done.out
 
 
 def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:

@@ -10,17 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.decode import decode
+from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
 from redraft.decoding.methods.sampling import Rejection
 from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict, top_k
-from tests.fakes import RandomModel
+from redraft.decoding.types import (
+    NOTHING_BARRED,
+    ROOT,
+    Barred,
+    Context,
+    Draft,
+    Prompt,
+    Provenance,
+    top_k,
+)
+from tests.fakes import Everything, RandomModel
 
 SIZE = 40
 #: As if 1 were "S", 2 "inc", 3 "inn", 4 "inatra", 5 and 9 some ends, 6 " Tom", 7 "x" and 8 a full stop.
@@ -30,6 +39,16 @@ SPELT = Selection(
 )
 
 
+class Planted(Nothing):
+    """Always drafts the same."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+
+    def propose(self, context: Context) -> Draft:
+        return self.draft
+
+
 def allowed(
     rows: NumpyRows,
     draft: Draft,
@@ -37,7 +56,9 @@ def allowed(
     output: tuple[int, ...] = (),
     barred: Barred = NOTHING_BARRED,
 ) -> AllowedRows:
-    return AllowedRows(rows, draft, output, selection, barred)
+    found = AllowedRows(draft, output, selection, barred)
+    found.rows = rows
+    return found
 
 
 @given(st.integers(0, 1000), st.frozensets(st.integers(0, SIZE - 1), max_size=SIZE - 1), st.integers(1, SIZE + 3))
@@ -125,7 +146,7 @@ def test_no_bias_keeps_what_is_impossible(beta: float, seed: int, previous: tupl
     model = RandomModel(seed, vocabulary=10, shift=0.0, end_bias=-2.0)
     rule = Biased(beta, end_tokens=model.end_tokens)
     asking = decode(
-        (1,), PreviousOutput(), rule, previous=previous, selection=SPELT, end_tokens=model.end_tokens, limit=12
+        Prompt((1,), selection=SPELT), PreviousOutput(), rule, previous=previous, end_tokens=model.end_tokens, limit=12
     )
     output = run(asking, model, 0).tokens
     assert all(SPELT.after(output[:place]).among([token]) for place, token in enumerate(output))
@@ -138,20 +159,26 @@ def test_nodes_after_impossible_one_are_impossible() -> None:
     assert allowed(rows, draft, SPELT, (8,), {2: frozenset([8])}).possible_nodes() == [0, 1]
 
 
-def test_verdict_names_nodes_of_the_whole_draft() -> None:
-    draft = Draft((7, 8, 8), (ROOT, ROOT, 1), (Provenance.GENERATED,) * 3)
-    logits = np.zeros((4, 10), np.float32)
-    logits[:, 8] = 9.0
-    assert judge(Exact(), draft, allowed(NumpyRows(logits, 0), draft, SPELT)) == Verdict((1, 2), 8)
+def test_trees_have_no_impossible_nodes() -> None:
+    tree = Draft((7, 8, 8, 6), (ROOT, ROOT, 1, 0), (Provenance.GENERATED,) * 4)
+    model = RandomModel(0, vocabulary=10)
+    asking = decode(Prompt((1,), selection=SPELT), Planted(tree), Everything(), end_tokens=frozenset({0}), limit=3)
+    output = run(asking, model, 0)
+    assert model.requests[0].draft.tokens == (8, 8) and output.tokens[:2] == (8, 8)
+    assert (output.drafted, output.accepted) == (2, 2)
 
 
 def test_sampled_draft_is_judged_whole() -> None:
     """A token that cannot be accepted was drawn all the same, so what takes its place is not drawn from all."""
     drafted = Draft((1,), (ROOT,), (Provenance.MODEL,), ({1: 0.5, 2: 0.5},))
     plain = NumpyRows(np.log(np.array([[0.0001, 0.0001, 0.5, 0.4998]] * 2, np.float32)), 0)
-    rows = allowed(plain, drafted, EVERYTHING, (), {0: frozenset([1])})
     for seed in range(20):
-        assert judge(Rejection(Sampler(1.0, 0.99, seed)), drafted, rows) == Verdict((), 3)
+        rule = Rejection(Sampler(1.0, 0.99, seed))
+        asking = decode(
+            Prompt((9,)), Planted(drafted), rule, barred={0: frozenset([1])}, end_tokens=frozenset(), limit=2
+        )
+        assert next(asking).draft == drafted
+        assert asking.send(plain).prefix == (9, 3)
 
 
 def test_what_is_forced() -> None:

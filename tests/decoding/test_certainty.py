@@ -14,7 +14,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.followers import LEAST_NEW, Certainty
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import ROOT, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix
+from redraft.decoding.types import ROOT, Draft, Output, Prompt, Provenance, Rows, Score, Verdict, common_prefix
 from tests.fakes import RandomModel, distribution
 
 METHODS = ["ar", "ssbd", "redraft", "pld", "gs-jacobi"]
@@ -25,14 +25,14 @@ def decoded(model: RandomModel, name: str, certainty: Certainty | None = None, s
     method = get_method(name)
     drafter, rule = method.build(Setup(method.check({}), model.end_tokens, model.pad_token))
     asking = decode(
-        PROMPT,
+        Prompt(PROMPT),
         drafter,
         rule,
         previous=() if name == "ar" else (7, 8, 9, 7, 8),
         shown=shown,
         end_tokens=model.end_tokens,
         limit=12,
-        follower=certainty,
+        follow=certainty.follow if certainty else None,
     )
     return run(asking, model, model.open_slot())
 
@@ -98,7 +98,7 @@ def test_bound_of_zero_never_stops(seed: int, name: str) -> None:
 
 def test_tokens_without_pass_are_shown_if_known() -> None:
     certainty = Certainty((7, 8, 9), 0.5)
-    certainty.keep((7, 8, 4))
+    certainty.follow(Draft.chain((7, 8, 4), Provenance.PREVIOUS), None, Verdict((0, 1, 2), None))
     assert (certainty.count, certainty.agreed) == (2, 2)
     assert observed(Sure(1.0), certainty, 2).count == 2
 
@@ -123,7 +123,7 @@ def test_probabilities_only_where_needed(
 ) -> None:
     certainty = Certainty(known, first_sight)
     draft = Draft.chain(tokens, Provenance.PREVIOUS)
-    certainty.observe(draft, Ordered(), Verdict((0, 1), 5))  # type: ignore[arg-type]
+    certainty.follow(draft, Ordered(), Verdict((0, 1), 5))  # type: ignore[arg-type]
     assert certainty.count == count
 
 
@@ -140,14 +140,19 @@ class Sure:
 
 def observed(rows: Rows | Sure, certainty: Certainty, passes: int) -> Certainty:
     for token in range(passes):
-        certainty.observe(Draft(), rows, Verdict((), token))  # type: ignore[arg-type]
+        followed(rows, certainty, token)
     return certainty
+
+
+def followed(rows: Rows | Sure, certainty: Certainty, token: int) -> bool:
+    return certainty.follow(Draft(), rows, Verdict((), token))  # type: ignore[arg-type]
 
 
 def test_nothing_is_asked_once_all_is_decided() -> None:
     rows = Sure(0.5)
-    certainty = observed(rows, Certainty((), 0.6, 0.2), 9)
-    assert (certainty.count, certainty.stops, rows.asked) == (0, True, 3)
+    certainty = Certainty((), 0.6, 0.2)
+    assert [followed(rows, certainty, token) for token in range(9)] == [False] * 2 + [True] * 7
+    assert (certainty.count, rows.asked) == (0, 3)
 
 
 def test_trust_in_source_counts() -> None:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, close_slots, open_slots, run, run_together
+from redraft.decoding.drive import close_slots, open_slots, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
+from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Prompt, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow
 from tests.fakes import RandomModel, greedy
 
@@ -21,7 +21,9 @@ prompts = st.lists(st.lists(st.integers(1, 11), min_size=1, max_size=9).map(tupl
 
 
 def decoding(prompt: tuple[int, ...], limit: int, previous: tuple[int, ...] = ()) -> Asking[Output]:
-    return decode(prompt, PreviousOutput(), Exact(), previous=previous, end_tokens=RandomModel.end_tokens, limit=limit)
+    return decode(
+        Prompt(prompt), PreviousOutput(), Exact(), previous=previous, end_tokens=RandomModel.end_tokens, limit=limit
+    )
 
 
 def asking(label: str, *models: str) -> Asking[str]:
@@ -36,7 +38,7 @@ def asking(label: str, *models: str) -> Asking[str]:
 @given(st.integers(0, 99), prompts, st.integers(1, 12))
 def test_results_are_those_of_each_alone_and_in_order(seed: int, prompts: list[tuple[int, ...]], limit: int) -> None:
     model = RandomModel(seed)
-    lanes = [Decoding(decoding(prompt, limit), {TARGET: slot}) for slot, prompt in enumerate(prompts)]
+    lanes = [(decoding(prompt, limit), {TARGET: slot}) for slot, prompt in enumerate(prompts)]
     results = run_together(lanes, {TARGET: model})
     assert [list(output.tokens) for output in results] == [greedy(model, prompt, limit) for prompt in prompts]
     # One pass a round for all that are still under way.
@@ -46,7 +48,7 @@ def test_results_are_those_of_each_alone_and_in_order(seed: int, prompts: list[t
 
 def test_lanes_that_end_early_leave_batch() -> None:
     model = RandomModel(1, end_bias=-100)
-    lanes = [Decoding(decoding((1, 2), limit), {TARGET: slot}) for slot, limit in enumerate((4, 1, 2))]
+    lanes = [(decoding((1, 2), limit), {TARGET: slot}) for slot, limit in enumerate((4, 1, 2))]
     assert [len(output.tokens) for output in run_together(lanes, {TARGET: model})] == [4, 1, 2]
     assert model.batches == [3, 2, 1, 1]
 
@@ -54,14 +56,14 @@ def test_lanes_that_end_early_leave_batch() -> None:
 def test_no_lanes_and_lanes_that_ask_nothing() -> None:
     model = RandomModel()
     assert run_together([], {TARGET: model}) == []
-    assert run_together([Decoding(asking("a"), {}), Decoding(asking("b"), {})], {}) == ["a[]", "b[]"]
+    assert run_together([(asking("a"), {}), (asking("b"), {})], {}) == ["a[]", "b[]"]
     assert model.batches == []
 
 
 def test_backend_without_batches_is_asked_one_at_time() -> None:
     model = RandomModel(2, end_bias=-100)
     model.capabilities = frozenset()
-    lanes = [Decoding(decoding((1, slot + 1), 3), {TARGET: slot}) for slot in range(3)]
+    lanes = [(decoding((1, slot + 1), 3), {TARGET: slot}) for slot in range(3)]
     results = run_together(lanes, {TARGET: model})
     assert model.batches == [1] * 9
     assert [list(output.tokens) for output in results] == [greedy(model, (1, n), 3) for n in (1, 2, 3)]
@@ -76,9 +78,9 @@ def test_each_request_goes_to_its_model_and_its_slot() -> None:
     asked: list[tuple[int, list[int]]] = []
     large, small = Slots(1), Slots(2)
     lanes = [
-        Decoding(asking("a", TARGET, DRAFT_MODEL), {TARGET: 5, DRAFT_MODEL: 7}),
-        Decoding(asking("b", DRAFT_MODEL, DRAFT_MODEL), {TARGET: 6, DRAFT_MODEL: 8}),
-        Decoding(asking("c", TARGET), {TARGET: 4, DRAFT_MODEL: 9}),
+        (asking("a", TARGET, DRAFT_MODEL), {TARGET: 5, DRAFT_MODEL: 7}),
+        (asking("b", DRAFT_MODEL, DRAFT_MODEL), {TARGET: 6, DRAFT_MODEL: 8}),
+        (asking("c", TARGET), {TARGET: 4, DRAFT_MODEL: 9}),
     ]
     results = run_together(lanes, {TARGET: large, DRAFT_MODEL: small})
     first, second = (int(large.logits((1, n)).argmax()) for n in (2, 3))
@@ -115,7 +117,7 @@ def test_errors_of_backend_reach_caller() -> None:
 
     model = Full(1, end_bias=-100)
     with pytest.raises(ContextOverflow, match="it does not fit"):
-        run_together([Decoding(decoding((1, 2), 9), {TARGET: slot}) for slot in (0, 1)], {TARGET: model})
+        run_together([(decoding((1, 2), 9), {TARGET: slot}) for slot in (0, 1)], {TARGET: model})
     assert model.batches == [2, 2]
 
 
@@ -125,9 +127,7 @@ def test_errors_of_drafter_reach_caller() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run_together(
-            [Decoding(decoding((1, 2), 9), {TARGET: 0}), Decoding(broken(), {TARGET: 1})], {TARGET: RandomModel()}
-        )
+        run_together([(decoding((1, 2), 9), {TARGET: 0}), (broken(), {TARGET: 1})], {TARGET: RandomModel()})
 
 
 def test_request_for_model_that_is_not_there_is_error() -> None:
@@ -137,6 +137,6 @@ def test_request_for_model_that_is_not_there_is_error() -> None:
 
 def test_run_is_one_lane() -> None:
     model = RandomModel(4, end_bias=-100)
-    plain = decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=5)
+    plain = decode(Prompt((1, 2)), Nothing(), Exact(), end_tokens=model.end_tokens, limit=5)
     assert list(run(plain, model, 0).tokens) == greedy(model, (1, 2), 5)
     assert model.batches == [1] * 5

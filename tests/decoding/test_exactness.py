@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Output
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt
 from tests.fakes import RandomModel, greedy
 
 #: Method -> options with which its rule is exact.
@@ -63,17 +63,15 @@ def decoded(
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
     drafter, rule = method.build(Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token))
     asking = decode(
-        prompt,
+        Prompt(prompt, source_ids=prompt, selection=selection),
         drafter,
         rule,
         previous=previous,
-        source_ids=prompt,
-        selection=selection,
         end_tokens=model.end_tokens,
         line_end=breaks.end,
         limit=limit,
     )
-    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
+    return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: model, DRAFT_MODEL: small})[0]
 
 
 @pytest.mark.parametrize(("name", "options"), EXACT, ids=lambda value: str(value))

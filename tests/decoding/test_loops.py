@@ -73,7 +73,7 @@ def test_every_draft_finds_it_at_same_place(seed: int, prompt: tuple[int, ...], 
 
     def decoded(drafter: Drafter, previous: tuple[int, ...]) -> Output:
         asking = decode(
-            prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=100, stop_loops=True
+            Prompt(prompt), drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=100, stop_loops=True
         )
         return run(asking, model, 0)
 
@@ -137,7 +137,7 @@ def attempt(
     barred: Barred,
 ) -> Asking[tuple[Output, None]]:
     options: dict[str, Any] = {"end_tokens": model.end_tokens, "limit": limit, "stop_loops": True, "barred": barred}
-    output = yield from decode(prompt, drafter(), Exact(), previous=draft, selection=selection, **options)
+    output = yield from decode(Prompt(prompt, selection=selection), drafter(), Exact(), previous=draft, **options)
     return output, None
 
 

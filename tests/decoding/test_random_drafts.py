@@ -10,20 +10,19 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Verdict
+from redraft.decoding.types import ROOT, Context, Draft, Drafter, Output, Prompt, Provenance, Verdict
 from tests.fakes import RandomModel, greedy
 
 LIMIT = 12
 
 
-class Tree:
+class Tree(Drafter):
     """Drafts a random tree before every pass, some of whose paths are what greedy decoding says."""
 
     def __init__(self, expected: list[int], seed: int) -> None:
         self._expected, self._random = expected, random.Random(seed)
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
+    def propose(self, context: Context) -> Draft:
         right = self._expected[len(context.output) : len(context.output) + 3]
         tokens: list[int] = []
         parents: list[int] = []
@@ -49,7 +48,7 @@ def test_chains(seed: int) -> None:
     draft = tuple(expected[: generator.randrange(LIMIT)] + [generator.randrange(12) for _ in range(5)])
     if seed % 4 == 0:
         draft = (*expected, 0, 5, 6)
-    asking = decode(prompt, PreviousOutput(), Exact(), previous=draft, end_tokens=model.end_tokens, limit=LIMIT)
+    asking = decode(Prompt(prompt), PreviousOutput(), Exact(), previous=draft, end_tokens=model.end_tokens, limit=LIMIT)
     check(run(asking, model, 0), expected)
 
 
@@ -58,7 +57,7 @@ def test_trees(seed: int) -> None:
     """Random trees around greedy's path: its ids in one pass for every four tokens."""
     model, prompt = RandomModel(seed, end_bias=-100), (1, 2, 3)
     expected = greedy(model, prompt, LIMIT)
-    asking = decode(prompt, Tree(expected, seed), Exact(), end_tokens=model.end_tokens, limit=LIMIT)
+    asking = decode(Prompt(prompt), Tree(expected, seed), Exact(), end_tokens=model.end_tokens, limit=LIMIT)
     output = run(asking, model, 0)
     check(output, expected)
     assert output.passes == LIMIT // 4

@@ -69,7 +69,7 @@ def test_ssbd_samples_behind_what_it_keeps() -> None:
     def tokens(**options: float) -> tuple[int, ...]:
         method = get_method("ssbd")
         parts = method.build(Setup(method.check({"beta": 0.5, **options}), model.end_tokens))
-        asking = decode((1, 2), *parts, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=12)
+        asking = decode(Prompt((1, 2)), *parts, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=12)
         return run(asking, model, 0).tokens
 
     sampled = {tokens(temperature=1.0, seed=seed) for seed in range(8)}

@@ -114,8 +114,8 @@ class Running:
         def work() -> None:
             for session in self.hub.sessions.values():
                 self.hub.fanout.drop(session)
-            if self.server._accepting is not None:
-                self.server._accepting.cancel()
+            for listening in self.server.servers:
+                listening.close()
             for connection in list(self.server.server_state.connections):
                 connection.transport.abort()
             self.server._draining = self.loop.create_task(asyncio.sleep(0))
@@ -162,9 +162,9 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     service = Service(engines[0], chosen) if engines else None
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", chosen.port)
-    server = CaptionServer(hub, listening, context_of(chosen, ()))
+    server = CaptionServer(hub, context_of(chosen, ()))
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()), daemon=True)
+    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listening])), daemon=True)
     thread.start()
     try:
         end = time.monotonic() + 3 * SECONDS

@@ -169,8 +169,8 @@ def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: th
 
     async def asked(hub: Hub) -> None:
         session, _ = await hub.open(Begin(targets=("de",)), "", "there", by_post=True)
-        talk = Conversation(hub, session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
-        text = hub.requests.translate(Wanted(targets=("de",)), ["we saw"], "there")
+        talk = Conversation(session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
+        text = hub.admission.translate(Wanted(targets=("de",)), ["we saw"], "there")
         work = asyncio.gather(talk, text, return_exceptions=True)
         codes = [each.code for each in await asyncio.wait_for(work, SECONDS) if isinstance(each, Refused)]
         assert codes == ["engine", "engine"]

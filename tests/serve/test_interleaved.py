@@ -14,7 +14,7 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import prefixes
-from redraft.captions.translation import EMPTY
+from redraft.captions.translation import UNANSWERED
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.engine.lanes import Answer, Lane
@@ -62,7 +62,7 @@ def final(answer: Answer) -> str | None:
     for event in answer.events:
         if isinstance(event, Caption) and event.final:
             return event.text
-        if isinstance(event, Failure) and event.message == EMPTY:
+        if isinstance(event, Failure) and event.message == UNANSWERED.format("''"):
             return ""
     return None
 

@@ -202,7 +202,7 @@ def test_replicas_come_and_go(deployed: Deployed) -> None:
 def test_invalid_setting() -> None:
     from redraft_fanout.ray_app import app
 
-    with pytest.raises(OptionError, match="'slot' is not a setting; the nearest is slots"):
+    with pytest.raises(OptionError, match="'slot' is not a setting: the nearest is slots"):
         app({"slot": "3"})
     with pytest.raises(OptionError, match="slots: Input should be greater than or equal to 1, not '0'"):
         app({"slots": "0"})

@@ -327,7 +327,7 @@ def test_key_file(tmp_path: Path) -> None:
         new_key(path, "stage")
     assert path.read_text() == before
     path.write_text(before.replace("stage-2", "stage"))
-    with pytest.raises(OptionError, match="line 2: another line"):
+    with pytest.raises(OptionError, match="line 2: must be .* with a name that no other line has"):
         ApiKeys(path)
     with pytest.raises(OptionError, match="cannot be written"):
         new_key(tmp_path / "nowhere" / "keys", "stage")

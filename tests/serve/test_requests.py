@@ -12,11 +12,11 @@ from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.state import START
 from redraft.decoding.types import Score
+from redraft.engine.chat import Answered
 from redraft.engine.lanes import Failed, Once
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve import requests
-from redraft.serve.requests import Translated
+from redraft.serve import service
 from tests.serve.fakes import CachedModel, Rig, alone
 from tests.serve.servers import Running, running
 
@@ -36,7 +36,7 @@ class Asked:
         self.results: list[Any] = []
 
     def ask(self, text: str) -> Once:
-        request = Once(lambda: requests._task(self.translation, START, text, self.exact), self.results.append)
+        request = Once(lambda: service._task(self.translation, START, text, self.exact), self.results.append)
         self.rig.scheduler.ask(request)
         return request
 
@@ -175,8 +175,8 @@ def test_wanted_method_has_no_draft() -> None:
 # On a server
 
 
-def translate(server: Running, *texts: str, **wanted: Any) -> list[dict[str, Translated]]:
-    work = server.hub.requests.translate(Wanted(targets=("de", "ja"), **wanted), texts, "")
+def translate(server: Running, *texts: str, **wanted: Any) -> list[dict[str, Answered]]:
+    work = server.hub.admission.translate(Wanted(targets=("de", "ja"), **wanted), texts, "")
     return asyncio.run_coroutine_threadsafe(work, server.loop).result(20)
 
 
@@ -207,11 +207,11 @@ def test_too_long() -> None:
 
 def test_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(sessions_per_address=1) as server:
-        with server.hub.requests._admitted("one"), pytest.raises(Refused) as no, server.hub.requests._admitted("one"):
+        with server.hub.admission._admitted("one"), pytest.raises(Refused) as no, server.hub.admission._admitted("one"):
             pass
         assert no.value.code == "limit"
-        monkeypatch.setattr(requests, "_MOST", 1)
-        with server.hub.requests._admitted("one"), pytest.raises(Refused) as no:
+        monkeypatch.setattr(service, "_MOST", 1)
+        with server.hub.admission._admitted("one"), pytest.raises(Refused) as no:
             translate(server, "we saw")
         assert no.value.code == "capacity"
         assert translate(server, "we saw")[0]["de"].text == text_of("we saw")

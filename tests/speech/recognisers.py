@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,15 @@ class Scripted:
         self.sentence = sentence.split()
         self.samples, self.closed = 0, False
 
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        try:
+            for block in blocks:
+                yield from self.hear(block)
+                yield self.recorded
+            yield from self.finish()
+        finally:
+            self.closed = True
+
     @property
     def recorded(self) -> float:
         return self.samples / RATE
@@ -50,9 +59,6 @@ class Scripted:
         word = int(self.recorded / self.seconds)
         if word % self.words:
             yield self._at(word - 1, final=True)
-
-    def close(self) -> None:
-        self.closed = True
 
     def _at(self, word: int, final: bool) -> Hypothesis:
         start = word - word % self.words

@@ -99,7 +99,7 @@ def test_files_that_go_on(tmp_path: Path, kind: str) -> None:
     path.write_bytes(one + two)
     seconds, error = heard(path)
     if kind in ("AU", "CAF", "RF64"):
-        assert seconds == pytest.approx(4, abs=0.1) and "about 3 s were not heard" in error
+        assert seconds == pytest.approx(4, abs=0.1) and "bytes were not heard" in error
     elif kind == "AIFF":
         assert "not audio that can be read" in error
     else:
@@ -154,10 +154,14 @@ def test_files_that_are_cut_off(tmp_path: Path, kind: str) -> None:
     assert seconds == pytest.approx(0 if kind == "CAF" else 6, abs=1.1)  # less a page of Ogg
 
 
-def test_file_cut_off_before_its_audio(tmp_path: Path) -> None:
+def test_files_without_audio(tmp_path: Path) -> None:
     data = recording(tmp_path / "talk.ogg", "VORBIS", 3.0, 48_000)
-    (tmp_path / "talk.ogg").write_bytes(data[:5000])
-    assert "has 5000 bytes, but its header says that it has no audio" in heard(tmp_path / "talk.ogg")[1]
+    (tmp_path / "talk.ogg").write_bytes(data[:5000])  # cut off before its audio
+    assert heard(tmp_path / "talk.ogg") == (0, "")
+    (tmp_path / "talk.caf").write_bytes(recording(tmp_path / "talk.caf", "CAF", 0.0) + bytes(10_000))
+    assert heard(tmp_path / "talk.caf")[0] == 0 and "bytes were not heard" in heard(tmp_path / "talk.caf")[1]
+    (tmp_path / "empty").touch()
+    assert "is not audio that can be read" in heard(tmp_path / "empty")[1]
 
 
 def test_samples_that_are_no_numbers(tmp_path: Path) -> None:

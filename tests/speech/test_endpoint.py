@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from redraft.speech.audio import RATE
-from redraft.speech.endpoint import LONG, LONGEST, Endpointer, Stretch
+from redraft.speech.endpoint import LONG, LONGEST, Stretch, stretches
 from tests.speech.loudness import loud
 from tests.speech.recognisers import silence
 
@@ -16,17 +17,15 @@ from tests.speech.recognisers import silence
 def utterances(pattern: list[tuple[bool, float]], pause: float = 0.5, block: int = 700) -> list[tuple[float, float]]:
     """Start and end of every utterance in audio that is loud and quiet in turn."""
     audio = np.concatenate([np.full(round(RATE * seconds), 0.5 * on, np.float32) for on, seconds in pattern])
-    endpointer, found, samples = Endpointer(loud, pause), [], 0
-    stretches: list[Stretch] = []
-    for start in range(0, len(audio), block):
-        stretches += endpointer.hear(audio[start : start + block])
-    stretches += endpointer.finish()
-    for stretch in stretches:
-        samples = len(stretch.samples) + (0 if stretch.begins else samples)
+    found, samples = [], 0
+    blocks = (audio[start : start + block] for start in range(0, len(audio), block))
+    made = [each for each in stretches(blocks, loud, pause) if isinstance(each, Stretch)]
+    for stretch in made:
+        samples += len(stretch.samples)
         if stretch.ends:
             found.append((stretch.start, stretch.end))
             assert samples / RATE >= stretch.end - stretch.start - 0.1  # no audio of an utterance is left out
-    assert sum(each.begins for each in stretches) == sum(each.ends for each in stretches) == len(found)
+            samples = 0
     return found
 
 
@@ -52,12 +51,10 @@ def test_long_utterance() -> None:
 
 
 def test_silence_costs_no_memory() -> None:
-    endpointer = Endpointer(loud)
-    for block in silence(10):
-        assert list(endpointer.hear(block)) == []
+    heard = stretches(silence(130), loud)
+    assert all(isinstance(each, float) for each in islice(heard, 100))
     tracemalloc.start()
-    for block in silence(120):
-        assert list(endpointer.hear(block)) == []
+    assert all(isinstance(each, float) for each in heard)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100_000

@@ -115,7 +115,7 @@ class Scripted:
     def __init__(self, dialect: Any, messages: Sequence[dict[str, Any]], random: random.Random) -> None:
         self.dialect, self.random, self.ending, self.url = dialect, random, False, "ws://test"
         self.waiting, self.allowed = list(messages), 1
-        self.hurried = threading.Event()
+        self.hurried, self.origin = threading.Event(), 0.0
 
     def send(self, message: str | bytes) -> None:
         self.allowed = self.random.randint(1, 3)
@@ -129,7 +129,7 @@ class Scripted:
         if timeout == 0 and not self.allowed:
             raise TimeoutError
         self.allowed -= 1
-        yield from self.dialect.read(json.dumps(self.waiting.pop(0)))
+        yield from self.dialect.read(json.dumps(self.waiting.pop(0)), 0.0)
 
     def ping(self) -> threading.Event:
         answered = threading.Event()

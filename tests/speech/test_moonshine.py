@@ -239,8 +239,8 @@ def test_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pyt
     with pytest.raises(ModelError) as raised:
         open_recogniser("moonshine", "es")
     assert str(raised.value) == (
-        "model 'base-es' could not be downloaded from download.moonshine.ai: no network; a folder with its files works "
-        "too, as in moonshine:models/base-es"
+        "model 'base-es' could not be downloaded: [Errno -3] Temporary failure in name resolution; a folder with its "
+        "files works too, as in moonshine:models/base-es"
     )
     assert asked == ["https://download.moonshine.ai/model/base-es/quantized/base-es/encoder_model.ort"]
     assert "for non-commercial use" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from redraft.captions.events import Failure, Update
 from redraft.errors import InputError, OptionError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.recogniser import Hypothesis, Names, Recognised, transcribe
+from redraft.speech.recogniser import Hypothesis, Recognised, Transcript, transcribe
 from redraft.speech.registry import open_recogniser
 from tests.speech.recognisers import Scripted, silence
 
@@ -19,7 +19,7 @@ from tests.speech.recognisers import Scripted, silence
 def updates(*found: Recognised) -> list[tuple[str, int, str, bool, float | None]]:
     return [
         (each.utterance, each.seq, each.text, each.final, each.time)
-        for each in Names().items(found)
+        for each in Transcript().items(found)
         if isinstance(each, Update)
     ]
 
@@ -46,7 +46,7 @@ def test_hypotheses_become_updates() -> None:
 
 def test_start_and_time() -> None:
     """All updates of an utterance have its start, by the first hypothesis, and the end of what was recognised."""
-    names = Names()
+    names = Transcript()
     heard = [Hypothesis("a", 1.0, 1.2), Hypothesis("a bee", 1.1, 1.4), Hypothesis("a bee", 1.1, 1.6, final=True)]
     made = [names.update(each) for each in [*heard, Hypothesis("Sea", 3.0, 3.5, final=True)]]
     assert [each and (each.start, each.time) for each in made] == [(1.0, 1.2), (1.0, 1.4), (1.0, 1.6), (3.0, 3.5)]

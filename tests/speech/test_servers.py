@@ -140,7 +140,13 @@ def test_server_that_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert finals(recognised_by(f"vosk:{url}", 2.5)) == [*TENS, "20 21 22 23 24"]
 
 
-@pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        *("{", "[1]", "{}", '{"partial": 7}', '{"text": "\\ud800"}', '{"text": "a", "result": [{"word": "a"}]}'),
+        *(f'{{"text": "a", "result": [{{"start": {time}, "end": 1}}]}}' for time in ('"x"', "-1", "NaN", "null")),
+    ],
+)
 def test_nonsense_is_one_failure(nonsense: str) -> None:
     with serving(vosk(nonsense=nonsense)) as url:
         items = recognised_by(f"vosk:{url}")
@@ -174,9 +180,8 @@ def test_server_that_hangs_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with serving(mute) as url:
         recogniser = servers.ServerRecogniser(f"sherpa:{url}")
-        recogniser.hurry()
-        (failure,) = recogniser.finish()
-        recogniser.close()
+        recogniser.hurried.set()
+        (failure,) = recogniser(iter(()))
     assert failure == Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")
 
 
@@ -263,7 +268,7 @@ def test_end_while_server_is_away() -> None:
 
     with serving(talk, gone) as url:
         recogniser = ServerRecogniser(f"vosk:{url}", Backoff(0.01, 60, 3600), news.append)
-        threading.Timer(1.5, recogniser.hurry).start()
+        threading.Timer(1.5, recogniser.hurried.set).start()
         began = time.monotonic()
         items = list(transcribe(counted(2.0), recogniser))
     assert time.monotonic() - began < 5

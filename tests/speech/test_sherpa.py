@@ -14,7 +14,7 @@ from redraft.errors import MissingExtra, ModelError, OptionError
 from redraft.models.hub import SPEECH
 from redraft.speech.audio import RATE
 from redraft.speech.recogniser import transcribe
-from redraft.speech.registry import Punctuated, open_recogniser, punctuator
+from redraft.speech.registry import open_recogniser, punctuated, punctuator
 from redraft.speech.sherpa import Sherpa, model_files
 from tests.speech.recognisers import Scripted, silence
 
@@ -162,7 +162,7 @@ def test_without_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 class TestPunctuation:
     def test_of_utterance(self) -> None:
         recogniser = Scripted(words=4, sentence="i have a dog")
-        items = transcribe(silence(2.1), Punctuated(recogniser, lambda text: text.capitalize() + "."))
+        items = transcribe(silence(2.1), punctuated(recogniser, lambda text: text.capitalize() + "."))
         texts = [item.text for item in items if isinstance(item, Update)]
         assert texts == ["I", "I have", "I have a", "I have a dog."]
         assert recogniser.closed

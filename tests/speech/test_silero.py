@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from redraft.speech.audio import RATE, file_blocks
-from redraft.speech.endpoint import FRAME, Endpointer
+from redraft.speech.endpoint import FRAME, Stretch, stretches
 from redraft.speech.whisper import SpeechDetector
 from tests.speech.recognisers import silence, spoken
 
@@ -19,9 +19,12 @@ def test_utterances(tmp_path: Path) -> None:
     talk = np.concatenate(list(file_blocks(str(spoken(tmp_path / "talk.wav", ["We saw two bicycles."])))))
     gap = np.concatenate(list(silence(2)))
     audio = np.concatenate((gap, talk, gap, talk, gap))
-    endpoints = Endpointer(SpeechDetector(), 0.5)
-    stretches = [each for start in range(0, len(audio), 1600) for each in endpoints.hear(audio[start : start + 1600])]
-    found = [(each.start, each.end) for each in stretches if each.ends]
+    blocks = (audio[start : start + 1600] for start in range(0, len(audio), 1600))
+    found = [
+        (each.start, each.end)
+        for each in stretches(blocks, SpeechDetector(), 0.5)
+        if isinstance(each, Stretch) and each.ends
+    ]
     second = 4 + len(talk) / RATE
     assert [start for start, _ in found] == pytest.approx([2, second], abs=0.5)
     assert [end for _, end in found] == pytest.approx([2 + len(talk) / RATE, second + len(talk) / RATE], abs=0.5)

@@ -15,7 +15,7 @@ from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import have_amx, lib
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
+from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models.disk import check_gguf, size_of
 
@@ -202,7 +202,7 @@ class LlamaModel:
         tokens = dict(self._functional_tokens())
         kinds = ((each.token, lib.llama_vocab_get_attr(self.vocab, each.token)) for each in tokens.values())
         unknown = next((token for token, kind in kinds if kind & lib.LLAMA_TOKEN_ATTR_UNKNOWN), None)
-        return PromptTokenizer(self._ids, FunctionalTokens(tokens, unknown))
+        return PromptTokenizer(self._ids, tokens, unknown=unknown)
 
     def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
         """Yield the functional tokens by text: llama.cpp recognises control tokens, and markup in any text."""

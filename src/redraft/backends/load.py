@@ -263,16 +263,18 @@ def open_models(
     engine: Mapping[str, Value],
     slots: int,
     stack: ExitStack,
-) -> tuple[Backend, Backend | None]:
-    """Open the target model and, if one of the methods needs it, the draft model.
+    count: int = 1,
+) -> list[dict[str, Backend]]:
+    """Open the target model (`TARGET`) and, if one of the methods needs it, the draft model (`DRAFT_MODEL`).
 
     Args:
         methods: the methods for which they are used.
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
         engine: options of the engine; those that the draft model's backend lacks are for the target only.
-        slots: number of independent sequences, over all methods.
+        slots: number of independent sequences of each backend, over all methods.
         stack: closes what is opened here.
+        count: how many times; see `open_copies`.
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
@@ -288,10 +290,10 @@ def open_models(
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {methods[0].name!r} drafts without a small model, so leave --draft-model out")
     branches = BRANCHES_OF_A_TREE * slots if any(Capability.TREES in method.needs for method in methods) else 0
-    target = open_backend(model, engine, slots=slots, branches=branches)
-    stack.callback(target.close)
-    if small is None or not wanted:
-        return target, None
-    drafting = open_backend(small, fitting(small, engine), slots=slots)
-    stack.callback(drafting.close)
-    return target, drafting
+    opened = {TARGET: open_copies(model, engine, slots=slots, branches=branches, count=count)}
+    if wanted and small is not None:
+        opened[DRAFT_MODEL] = open_copies(small, fitting(small, engine), slots=slots, count=count)
+    for copies in opened.values():
+        for each in copies:
+            stack.callback(each.close)
+    return [{name: copies[place] for name, copies in opened.items()} for place in range(count)]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from redraft.decoding.ends import LineBreaks, first_line
+from redraft.decoding.ends import NO_BREAKS, LineBreaks, first_line
 
 _NAMES = r"(?:\w+:)?(?:think|thinking|thoughts?|reasoning|reflection)(?::\w+)?"
 #: Marks that are not tags, by what closes them: of Magistral, Kimi-VL, Command A, Gemma 4, gpt-oss, Apriel and Granite.
@@ -77,44 +77,6 @@ _QUOTES = frozenset("".join((*_CLOSED_BY, *_CLOSED_BY.values())))
 _APOSTROPHES = frozenset("'‘’‚")
 
 
-def lines_before(text: str, source: str, labels: Collection[str]) -> int:
-    """Return the length of the lines before the one with a translation: thoughts, and the language's name."""
-    thoughts = _behind_thoughts(text, source)
-    rest = text[thoughts + label_at(text[thoughts:], source, labels) :].lstrip()
-    return max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
-
-
-def _behind_thoughts(text: str, source: str) -> int:
-    start = 0
-    while not has_thoughts(source) and (thoughts := thoughts_at(text[start:])):
-        start += thoughts
-    return start
-
-
-def translation_in(text: str, source: str, labels: Collection[str]) -> tuple[int, int]:
-    """Return where in a line the translation of a source, into a language with these names, starts and ends."""
-    start = _behind_thoughts(text, source)
-    label = start + label_at(text[start:], source, labels)
-    start = label if text[label:].strip() else start
-    inner = text[start:].strip()
-    if not inner or not _is_quoted(inner, source):
-        return start, len(text)
-    opened = text.index(inner, start)
-    closed = len(inner) > 1 and inner[-1] in _CLOSED_BY[inner[0]]
-    return opened + 1, opened + len(inner) - closed
-
-
-def label_at(text: str, source: str, labels: Collection[str]) -> int:
-    """Return the length of a label before a translation, as in "German: ..."; 0 if it has none.
-
-    A source that names the language, by any of its names, may be about it.
-    """
-    found, said = _LABEL.match(text), source.casefold()
-    if not found or found[1].casefold() not in labels:
-        return 0
-    return 0 if _LABEL.match(source) or any(name in said for name in labels) else found.end()
-
-
 def echoes(text: str, source: str) -> bool:
     """Whether a text is a source, apart from case and punctuation."""
     return bool(_plain(source)) and _plain(text) == _plain(source)
@@ -171,14 +133,16 @@ class OutputReader:
         if skipped:
             pieces[start] = pieces[start][skipped:]
         text = b"".join(pieces).decode(errors="surrogateescape")
-        places = [_length(text[:place]) for place in translation_in(text, self.source, self.labels)]
-        found: list[bytes] = []
-        begin = 0
-        for piece in pieces:
-            first, last = (min(max(place - begin, 0), len(piece)) for place in places)
-            found.append(piece[first:last])
-            begin += len(piece)
-        return found
+        thoughts, begin = self._begin(text)
+        begin, end = begin if text[begin:].strip() else thoughts, len(text)
+        inner = text[begin:].strip()
+        if inner and _is_quoted(inner, self.source):
+            begin = text.index(inner, begin) + 1
+            end = begin - 1 + len(inner) - (len(inner) > 1 and inner[-1] in _CLOSED_BY[inner[0]])
+        first, last = _length(text[:begin]), _length(text[:end])
+        befores = [0, *accumulate(map(len, pieces))][:-1]
+        places = [(max(0, first - before), max(0, last - before)) for before in befores]
+        return [piece[start:end] for piece, (start, end) in zip(pieces, places, strict=True)]
 
     def _piece(self, token: int) -> bytes:
         data = self.token_bytes(token)
@@ -190,10 +154,30 @@ class OutputReader:
             return 0, 0
         pieces = [self.token_bytes(token) for token in output]
         text = b"".join(pieces).decode(errors="surrogateescape")
-        skipped = _length(text[: lines_before(text, self.source, self.labels)])
+        thoughts, begin = self._begin(text)
+        rest = text[begin:].lstrip()
+        line = max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
+        skipped = _length(text[:line])
         places = [0, *accumulate(map(len, pieces))]
         start = bisect_right(places, skipped) - 1
         return start, skipped - places[start]
+
+    def _begin(self, text: str) -> tuple[int, int]:
+        """Return the length of the thoughts with which a text begins, and that with a label, as in "German: ...".
+
+        A source that names the language, by any of its names, may be about it.
+        """
+        thoughts = 0
+        while not has_thoughts(self.source) and (length := thoughts_at(text[thoughts:])):
+            thoughts += length
+        found, said = _LABEL.match(text, thoughts), self.source.casefold()
+        named = _LABEL.match(self.source) or any(name in said for name in self.labels)
+        labelled = found and found[1].casefold() in self.labels and not named
+        return thoughts, found.end() if found and labelled else thoughts
+
+
+#: Of no source.
+NO_READER = OutputReader("", NO_BREAKS, lambda token: b"")
 
 
 def _length(text: str) -> int:

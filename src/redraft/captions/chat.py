@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -57,13 +58,23 @@ class ChatTemplate:
         except TemplateError as error:
             raise unusable(error) from error
         self._end = end
-        self._system_role = self._has_system_role()
+        self._system_role = False
+        with suppress(ModelError):
+            self._system_role = "INSTRUCTION" in self._run([("system", "INSTRUCTION"), ("user", "QUESTION")])
         #: What stands between the start of the assistant's turn and its text, such as an empty block of thoughts or the
         #: name of a channel; usually empty.
         self._gap = ""
         #: Text after an answer, such as ``<end_of_turn>``; empty if the template cannot render an answer.
         self.turn_end = ""
-        self._look_around_answer()
+        with suppress(ModelError):
+            asked = self._run([("user", "QUESTION")])
+            answered = self._run([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
+            self.turn_end = answered.partition("ANSWER")[2]
+            # Earlier answers often stand without the empty block of thoughts.
+            start = next((each for each in (asked, without_thoughts(asked)) if answered.startswith(each)), answered)
+            gap, answer, _ = answered.removeprefix(start).partition("ANSWER")
+            if answer and (start == asked or not has_thoughts(gap)):
+                self._gap = gap
 
     def __call__(self, instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
         """Render a conversation, up to and including the start of the next answer.
@@ -124,25 +135,6 @@ class ChatTemplate:
 
     def _run(self, turns: Sequence[tuple[str, object]], answer: bool = True) -> str:
         return closed(self.render(turns, answer=answer))  # some models always think
-
-    def _has_system_role(self) -> bool:
-        try:
-            return "INSTRUCTION" in self._run([("system", "INSTRUCTION"), ("user", "QUESTION")])
-        except ModelError:
-            return False
-
-    def _look_around_answer(self) -> None:
-        try:
-            asked = self._run([("user", "QUESTION")])
-            answered = self._run([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
-        except ModelError:
-            return
-        gap, answer, self.turn_end = answered.removeprefix(asked).partition("ANSWER")
-        # Earlier answers often stand without the empty block of thoughts.
-        start = next((each for each in (asked, without_thoughts(asked)) if answered.startswith(each)), None)
-        if start is not None and answer:
-            gap = answered.removeprefix(start).partition("ANSWER")[0]
-            self._gap = "" if start != asked and has_thoughts(gap) else gap
 
 
 def unusable(reason: object) -> ModelError:

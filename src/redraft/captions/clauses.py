@@ -79,12 +79,12 @@ def best_cut(speech: Speech, longest: float, *, ended: bool) -> int | None:
     if not settled:
         return None
     ideal = min(longest, whole) / 2
-    return max(settled, key=lambda place: _worth(speech, place) - abs(allowed[place] - ideal) / ideal)
 
+    def worth(place: int) -> float:
+        pause = _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))
+        return goodness(speech.texts[place - 1], speech.words[place]) + pause - abs(allowed[place] - ideal) / ideal
 
-def _worth(speech: Speech, place: int) -> float:
-    pause = _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))
-    return goodness(speech.texts[place - 1], speech.words[place]) + pause
+    return max(settled, key=worth)
 
 
 def goodness(before: str, after: str) -> float:

@@ -119,6 +119,9 @@ class Since:
         return time - self.time >= LONG_PAUSE
 
 
+#: Nothing has been unchanged yet.
+NEVER = Since(None, 0)
+
 #: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
 _FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
 _I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
@@ -127,27 +130,21 @@ _NOTES = re.compile(r"<\w+>|\[\w+\]")
 _ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class Capitals:
-    """What is known of the letters of one source.
+def lowered(text: str, *, mixed: bool) -> tuple[str, bool]:
+    """Return a text, in lower case if its source knows only capitals, and whether that has written a small letter.
 
-    Attributes:
-        mixed: whether it has written a small letter.
+    With punctuation, sentences keep their capital.
+
+    Args:
+        text: the next text of the source.
+        mixed: whether it has written a small letter before.
     """
-
-    mixed: bool = False
-
-    def lowered(self, text: str) -> tuple[Capitals, str]:
-        """Return what is known after a text, and the text, in lower case if the source knows only capitals.
-
-        With punctuation, sentences keep their capital.
-        """
-        if not self.mixed and any(map(_is_small, _NOTES.sub("", text))):
-            return Capitals(True), text
-        if self.mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
-            return self, text
-        lower = _I.sub("I", text.lower().replace("i\u0307", "i"))  # of a Turkish capital with a dot
-        return self, _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
+    if mixed or any(map(_is_small, _NOTES.sub("", text))):
+        return text, True
+    if sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
+        return text, False
+    lower = _I.sub("I", text.lower().replace("i\u0307", "i"))  # of a Turkish capital with a dot
+    return _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower, False
 
 
 def _is_small(letter: str) -> bool:

@@ -14,7 +14,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from redraft.errors import InputError
 
@@ -36,14 +36,9 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number and not a bool."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def is_seconds(value: object) -> bool:
-    """Whether a value is a finite number of at least 0."""
-    return is_number(value) and 0 <= value <= sys.float_info.max
+    """Whether a value is a finite number of at least 0, and not a bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
 def shown(value: object) -> str:
@@ -59,7 +54,22 @@ Field: TypeAlias = tuple[Callable[[Any], bool], str]
 
 TEXT: Field = (is_text, "a string of whole characters")
 FLAG: Field = (lambda value: isinstance(value, bool), "true or false")
-TIME: Field = (lambda value: value is None or is_seconds(value), "a finite number of seconds, 0 or more, or null")
+
+
+def _or_null(field: Field) -> Field:
+    return (lambda value: value is None or field[0](value)), f"{field[1]}, or null"
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and is_text(value) and 0 < len(value) <= 100
+
+
+TIME = _or_null((is_seconds, "a finite number of seconds, 0 or more"))
+_COUNT: Field = (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more")
+_LINE: Field = (
+    lambda value: _is_short(value) and not CONTROLS.search(value),
+    "a name of 1 to 100 characters on one line",
+)
 
 
 def _rules(field: Field, **bounds: object) -> dict[str, object]:
@@ -71,30 +81,13 @@ def _rules(field: Field, **bounds: object) -> dict[str, object]:
 
 
 _UTTERANCE = _rules((lambda value: is_text(value) and value != "", "a non-empty string"), min_length=1, max_length=100)
-_SEQ = _rules((lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"), ge=0)
+_SEQ = _rules(_COUNT, ge=0)
 _TIME = _rules(TIME, ge=0, allow_inf_nan=False)
-_COMMITTED = _rules(
-    (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number of 0 or more, or null"),
-    ge=0,
-    le=2**53,
-    description="how many words, from the first on, the recogniser will not change",
-)
-_SPEAKER = _rules(
-    (
-        lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and not CONTROLS.search(value)),
-        "a name of 1 to 100 characters on one line, or null",
-    ),
-    one_line=True,
-    min_length=1,
-    max_length=100,
-    description="who is speaking",
-)
-_SPOKEN = _rules(
-    (lambda value: value is None or (is_text(value) and 0 < len(value) <= 100), "a BCP 47 tag, or null"),
-    min_length=1,
-    max_length=100,
-    description="BCP 47 tag of the language that is spoken",
-)
+_STAYS = "how many words, from the first on, the recogniser will not change"
+_COMMITTED = _rules(_or_null(_COUNT), ge=0, le=2**53, description=_STAYS)
+_SPEAKER = _rules(_or_null(_LINE), one_line=True, min_length=1, max_length=100, description="who is speaking")
+_TAG = "BCP 47 tag of the language that is spoken"
+_SPOKEN = _rules(_or_null((_is_short, "a BCP 47 tag")), min_length=1, max_length=100, description=_TAG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +216,12 @@ class Caption:
     speaker: str | None = field(default=None, metadata=_SPEAKER)
     source_language: str | None = field(default=None, metadata=_SPOKEN)
     start: float | None = field(default=None, metadata={**_TIME, "description": "when the utterance began"})
+
+    @classmethod
+    def of(cls, update: Update | Caption, language: str, text: str, **more: Any) -> Caption:
+        """Return a caption of an update, or of that of another caption, with further fields."""
+        same = {name: getattr(update, name) for name in ("utterance", "seq", "final", "time", "speaker", "start")}
+        return cls(language=language, text=text, **same, **more)
 
 
 @dataclass(frozen=True, slots=True)

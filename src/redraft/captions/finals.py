@@ -72,7 +72,8 @@ def flaw_of(decoded: Decoded, before: Decoded, own: Decoded, final_mark: str) ->
         return Flaw.COPY
     if stops_short(decoded, final_mark):
         return Flaw.SHORT
-    return Flaw.STILL if _stands_still(decoded, before) else Flaw.NONE
+    grew = 0 < len(bare_words(before.source)) < len(bare_words(decoded.source))
+    return Flaw.STILL if grew and bare_words(before.text) == bare_words(decoded.text) else Flaw.NONE
 
 
 def is_better(candidate: Decoded, than: Decoded, flaws: tuple[Flaw, Flaw], margin: float) -> bool:
@@ -108,8 +109,3 @@ def stops_short(decoded: Decoded, final_mark: str) -> bool:
     """
     marked = final_mark and decoded.output.finished and ends_sentence(decoded.source)
     return bool(marked) and not ends_sentence(decoded.text)
-
-
-def _stands_still(decoded: Decoded, before: Decoded) -> bool:
-    grew = 0 < len(bare_words(before.source)) < len(bare_words(decoded.source))
-    return grew and bare_words(before.text) == bare_words(decoded.text)

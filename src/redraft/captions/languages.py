@@ -207,10 +207,10 @@ def parse_languages(tags: Iterable[str], field: str = "target language") -> list
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
     """Return the supported language that is the same as ``wanted`` in the same script, or None.
 
-    Only territories may differ: `de` serves `de-AT`, but `zh` does not serve `zh-Hant`, nor `de` Luxembourgish.  A
-    macrolanguage and the member that stands for it (`ps` and Southern Pashto) are the same, two members are not.  Of
-    several candidates the nearest is returned: first one with an explicit script, then one with the requested code.  If
-    the script is unknown and several are supported, the result is None.
+    Only territories may differ: `de` serves `de-AT`, but `zh` does not serve `zh-Hant`, nor `de` Luxembourgish.  The
+    members of a macrolanguage that have its code in CLDR (Northern and Southern Pashto) are the same.  Of several
+    candidates the nearest is returned: first one with an explicit script, then one with the requested code.  If the
+    script is unknown and several are supported, the result is None.
     """
     script = _script(wanted)
     same = [each for each in same_language(wanted, supported) if script is None or _script(each) in (None, script)]
@@ -219,36 +219,15 @@ def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
 
     def rank(language: Language) -> tuple[int, bool, bool]:
         distance = langcodes.tag_distance(wanted.canonical, language.canonical)
-        return distance, _tag(language).script is None, _alpha3(wanted) != _alpha3(language)
+        return distance, _tag(language).script is None, _tag(wanted).to_alpha3() != _tag(language).to_alpha3()
 
     return min(same, key=rank, default=None)
 
 
 def same_language(wanted: Language, supported: Iterable[Language]) -> list[Language]:
     """Return the supported languages that are ``wanted`` in any script."""
-    return [each for each in supported if _standard(wanted) == _standard(each) and not _are_siblings(wanted, each)]
-
-
-def _standard(language: Language) -> str:
-    """Return the language's code, or that of the macrolanguage for which it stands."""
-    return _STANDS_FOR.get(language.code, language.code)
-
-
-def _are_siblings(one: Language, other: Language) -> bool:
-    """Whether two are different members of a macrolanguage, such as Northern and Southern Pashto."""
-    first, second = _alpha3(one), _alpha3(other)
-    if first is None or second is None or first == second:
-        return False
-    macro = Lang(first).macro()
-    return macro is not None and macro == Lang(second).macro()
-
-
-def _alpha3(language: Language) -> str | None:
-    """Return the three-letter code as written; None for a name or a withdrawn code."""
-    try:
-        return str(Lang(_tag(language).language).pt3)
-    except (InvalidLanguageValue, DeprecatedLanguageValue):
-        return None
+    code = _STANDS_FOR.get(wanted.code, wanted.code)
+    return [each for each in supported if code == _STANDS_FOR.get(each.code, each.code)]
 
 
 def _script(language: Language) -> str | None:
@@ -312,12 +291,7 @@ def _names() -> dict[str, str]:
 
 def _shortest(language: langcodes.Language) -> str:
     """Remove likely subtags from a tag: CLDR's minimisation, preferring script to territory."""
-    full = language.maximize()
-    for shorter in (
-        langcodes.Language.make(full.language),
-        langcodes.Language.make(full.language, script=full.script),
-        langcodes.Language.make(full.language, territory=full.territory),
-    ):
-        if shorter.maximize() == full:
-            return shorter.to_tag()
-    return full.to_tag()
+    make, full = langcodes.Language.make, language.maximize()
+    code, script, territory = full.language, full.script, full.territory
+    tags = make(code), make(code, script=script), make(code, territory=territory), full
+    return next(tag.to_tag() for tag in tags if tag.maximize() == full)

@@ -69,8 +69,7 @@ class Prompter:
         prompt: str | None = None,
     ) -> None:
         if template is not None and template not in TEMPLATE_NAMES:
-            *others, last = TEMPLATE_NAMES
-            raise OptionError(f"{template!r} is not known: use {', '.join(others)} or {last}", "template")
+            raise OptionError(f"must be one of {', '.join(TEMPLATE_NAMES)}, not {template!r}", "template")
         if template is not None and prompt is not None:
             raise OptionError("template and prompt cannot be combined, so leave one out")
         if prompt is not None:
@@ -87,27 +86,20 @@ class Prompter:
         """Return the prompt's segments; their texts, joined, are the whole prompt.
 
         Raises:
-            OptionError: a glossary entry is empty, or the template does not support glossaries.
+            OptionError: the template does not support glossaries, or earlier sentences.
             ModelError: the chat template does not support such a conversation.
         """
         texts: list[str] = []
 
         def mark(text: str) -> str:
-            texts.append(text)
+            texts.append(clean(text))
             return f"\ue000{len(texts) - 1}\ue001"
 
-        glossary = [(clean(term), clean(wanted)) for term, wanted in request.glossary]
-        if not all(term and wanted for term, wanted in glossary):
-            raise OptionError(": every entry needs a source term and a target term that are not empty", "glossary")
-        context = [(clean(source), clean(translation)) for source, translation in request.context]
+        only = self._sources_only
         marked = Request(
-            mark(clean(request.source)),
-            tuple(
-                (mark(source), "" if self._sources_only else mark(translation))
-                for source, translation in context
-                if source and translation
-            ),
-            tuple((mark(term), mark(wanted)) for term, wanted in glossary),
+            mark(request.source),
+            tuple((mark(source), "" if only else mark(translation)) for source, translation in request.context),
+            tuple((mark(term), mark(wanted)) for term, wanted in request.glossary),
         )
         return tuple(_cut(self._layout(marked), texts, self._end))
 
@@ -115,7 +107,7 @@ class Prompter:
         """Return the prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.
 
         Raises:
-            OptionError: a glossary entry is empty, or the template does not support glossaries.
+            OptionError: the template does not support glossaries, or earlier sentences.
             ModelError: the chat template does not support such a conversation.
         """
         ids = encode(self.segments(request))

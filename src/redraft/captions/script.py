@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from redraft.captions.languages import Language
 from redraft.captions.metadata import OWN_SCRIPT_KEY
 from redraft.captions.settings import Writing
-from redraft.decoding.selection import EVERYTHING, Selection
+from redraft.decoding.selection import Selection
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"
 _LETTER = re.compile(f"[{_LETTERS}]")
@@ -66,8 +66,10 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
     return Selection(frozenset(foreign), frozenset(begins), frozenset(ends))
 
 
-class OwnScript:
-    """What a language's captions may contain, by source.
+def spelling_rule(
+    language: Language, foreign: Selection, tokenize: Callable[[str], list[int]]
+) -> Callable[[str], Selection]:
+    """Return what a language's captions may contain, by source: its foreign tokens only to spell words of the source.
 
     Only words with a character of a foreign script are spelt as in the source. A German caption may translate every
     word in Latin letters, even if it has begun with the same pieces.
@@ -76,26 +78,22 @@ class OwnScript:
         foreign: its `foreign_tokens`.
         tokenize: returns the ids of a text.
     """
+    scripts = _FOREIGN.get(language.script, ())
 
-    def __init__(self, language: Language, foreign: Selection, tokenize: Callable[[str], list[int]]) -> None:
-        self._scripts = _FOREIGN.get(language.script, ())
-        self._foreign, self._tokenize = foreign, tokenize
-        self._spellings = lru_cache(_KEPT)(self._spell)
-
-    def selection(self, source: str) -> Selection:
-        """Return the tokens of foreign scripts, and the words of ``source`` that they may spell."""
-        if not self._foreign:
-            return EVERYTHING
-        words = frozenset().union(*map(self._spellings, set(_WORD.findall(source))))
-        return replace(self._foreign, words=words) if words else self._foreign
-
-    def _spell(self, word: str) -> frozenset[tuple[int, ...]]:
-        if not any(script.search(word) for script in self._scripts):
+    @lru_cache(_KEPT)
+    def spelt(word: str) -> frozenset[tuple[int, ...]]:
+        if not any(script.search(word) for script in scripts):
             return frozenset()
-        spellings = {tuple(self._tokenize(word)), tuple(self._tokenize(f" {word}"))}
+        spellings = {tuple(tokenize(word)), tuple(tokenize(f" {word}"))}
         if not _LATIN.search(word):  # Han and kana have no spaces, so these are whole sentences
             spellings = {(token,) for spelling in spellings for token in spelling}
-        return frozenset(each for each in spellings if len(each) > 1 or not self._foreign.foreign.isdisjoint(each))
+        return frozenset(each for each in spellings if len(each) > 1 or not foreign.foreign.isdisjoint(each))
+
+    def selection(source: str) -> Selection:
+        words = frozenset().union(*map(spelt, set(_WORD.findall(source)))) if foreign else None
+        return replace(foreign, words=words) if words else foreign
+
+    return selection
 
 
 def writes_own_script(metadata: Mapping[str, str]) -> bool:

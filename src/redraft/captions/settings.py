@@ -93,11 +93,6 @@ class Settings:
         return int(self.options["max_tokens"])
 
     @property
-    def stop(self) -> float:
-        """Joint probability of new tokens below which a partial output ends (`redraft.decoding.followers`); 0 never."""
-        return float(self.options.get("stop", 0.0))
-
-    @property
     def search(self) -> Search | None:
         """How final texts are searched for; None if only the method decodes them.
 
@@ -107,8 +102,3 @@ class Settings:
         if "search" not in self.options or (method.bias and float(self.options[method.bias.name]) >= KEEPS_ALL):
             return None
         return Search.of(self.options)
-
-    @property
-    def searches(self) -> bool:
-        """Whether there is time for a search."""
-        return bool(self.search and self.search.seconds)

@@ -63,12 +63,20 @@ class Spoken:
             InputError: its language is not one of those that may be spoken.
         """
         if update.language is not None:
-            self._last = self._named(update.language)
+            known = known_language(update.language)
+            found = closest(known, map(parse_language, self.languages)) if known else None
+            if found is None:
+                few = ", ".join(self.languages[:8]) + (", ..." if len(self.languages) > 8 else "")
+                raise InputError(f"language must be one that may be spoken ({few}), not {update.language!r}")
+            self._last = found.tag
         elif self._detector is None:
             return update
-        else:
-            self._last = self._detected(update.text)
-        return replace(update, language=self._last)
+        elif has_words(update.text):
+            chances = {self._tags[code]: chance for code, chance in self._detector.rank(update.text)}
+            new = next(iter(chances))  # the most probable one
+            if not self._last or chances[new] >= _SWITCHES * (chances[new] + chances[self._last]):
+                self._last = new
+        return replace(update, language=self._last or self.languages[0])
 
     def detect(self, text: str) -> tuple[str, float]:
         """Return the language of a text that is no part of a stream, and its probability.
@@ -77,23 +85,6 @@ class Spoken:
         """
         code, probability = self._detector.rank(text)[0]
         return self._tags[code], float(probability)
-
-    def _named(self, language: str) -> str:
-        known = known_language(language)
-        found = closest(known, map(parse_language, self.languages)) if known else None
-        if found is None:
-            few = ", ".join(self.languages[:8]) + (", ..." if len(self.languages) > 8 else "")
-            raise InputError(f"language must be one that may be spoken ({few}), not {language!r}")
-        return found.tag
-
-    def _detected(self, text: str) -> str:
-        if not has_words(text):
-            return self._last or self.languages[0]
-        chances = {self._tags[code]: chance for code, chance in self._detector.rank(text)}
-        found = next(iter(chances))  # the most probable one
-        if self._last and chances[found] < _SWITCHES * (chances[found] + chances[self._last]):
-            return self._last
-        return found
 
 
 @cache
@@ -110,16 +101,13 @@ def _codes(sources: Sequence[str], codes: Sequence[str]) -> dict[str, str]:
         code = parse_language(tag, "source language").code
         if code not in codes:
             raise OptionError(f"{tag!r} cannot be detected, so it must be the only one", "source language")
-        if code in found:
+        if found.setdefault(code, tag) != tag:
             raise OptionError(f"{tag!r} cannot be told from {found[code]!r}: name one of them", "source language")
-        found[code] = tag
     return found
 
 
 def _all(codes: Sequence[str], known: Sequence[str]) -> dict[str, str]:
     """Return the detector's code -> tag of each language that it knows, and from which the model translates."""
-    found = {code: language for code in codes if (language := known_language(code)) and language.code == code}
-    if known:
-        theirs = [*map(parse_language, known)]
-        found = {code: language for code, language in found.items() if closest(language, theirs)}
-    return {code: language.tag for code, language in found.items()}
+    theirs = [*map(parse_language, known)]
+    found = [(code, language) for code in codes if (language := known_language(code)) and language.code == code]
+    return {code: language.tag for code, language in found if not theirs or closest(language, theirs)}

@@ -73,7 +73,7 @@ def stabilise(
         if confirmed is not None and confirmed < most:
             shown_length = max(whole_words(pieces, confirmed), min(standing, most))
     text, shown = _text(pieces[:length]), _text(pieces[:shown_length])
-    return Stabilised(_one_line(shown), _one_line(text[len(shown) :]), shown_length, draft_length)
+    return Stabilised(shown, text[len(shown) :], shown_length, draft_length)
 
 
 def whole_words(pieces: Sequence[bytes], count: int, *, goes_on: bool = False) -> int:
@@ -105,9 +105,5 @@ def _tears(before: bytes, after: bytes) -> bool:
 
 
 def _text(pieces: Sequence[bytes]) -> str:
-    return whole_characters(b"".join(pieces)).strip()
-
-
-def _one_line(text: str) -> str:
-    """Replace a model's line breaks by spaces; captions are single lines."""
-    return text.replace("\r", "").replace("\n", " ")
+    """Return a text as one line, as captions are: a model's line breaks become spaces."""
+    return whole_characters(b"".join(pieces)).strip().replace("\r", "").replace("\n", " ")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from redraft.captions.answer import OutputReader
-from redraft.captions.ending import Capitals, Since, TextEnd
+from redraft.captions.answer import NO_READER, OutputReader
+from redraft.captions.ending import NEVER, Since, TextEnd
 from redraft.captions.events import Update
 from redraft.decoding.types import Output, Prompt, Tally
 
@@ -21,14 +21,14 @@ class Decoded:
 
     Attributes:
         prompt: the model's input; empty before the first.
-        reader: reads the translation in the output; None before the first.
+        reader: reads the translation in the output.
         output: what the model wrote.
         confirmed: number of tokens that may be shown; None if all of them.
         certain: number of tokens that may be shown once the recogniser has committed the source.
     """
 
     prompt: Prompt = field(default_factory=Prompt)
-    reader: OutputReader | None = None
+    reader: OutputReader = NO_READER
     output: Output = field(default_factory=lambda: Output((), True))
     confirmed: int | None = None
     certain: int = 0
@@ -36,12 +36,12 @@ class Decoded:
     @property
     def source(self) -> str:
         """The text that was translated."""
-        return self.reader.source if self.reader else ""
+        return self.reader.source
 
     @property
     def pieces(self) -> list[bytes]:
         """The bytes of each token that belong to the translation."""
-        return self.reader.pieces(self.output.tokens) if self.reader else []
+        return self.reader.pieces(self.output.tokens)
 
     @property
     def text(self) -> str:
@@ -51,8 +51,7 @@ class Decoded:
     @property
     def written(self) -> str:
         """All that the model wrote."""
-        pieces = map(self.reader.token_bytes, self.output.tokens) if self.reader else ()
-        return b"".join(pieces).decode(errors="ignore").strip()
+        return b"".join(map(self.reader.token_bytes, self.output.tokens)).decode(errors="ignore").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +60,16 @@ class State:
 
     Attributes:
         earlier: earlier sentences with their translations and their languages, for the context of prompts.
-        capitals: whether the source writes only capitals.
+        mixed: whether the source has written a small letter.
         ending: what is known of the end of its texts.
         memory: what the method's drafters keep, by type; each decoding gets a shallow copy.
         tally: counts of all outputs.
         misspelt: whether a problem of the writing was reported.
-        behind: ids of what the last output had behind the final one, for an utterance that goes on with it: a draft,
-            and what was shown.
         update: the latest update of an unfinished utterance; None if there is none.
         decoded: the latest source with its output.
-        draft: ids of the next draft.
-        shown: ids that are shown.
+        draft: ids of the next draft; if the next utterance goes on with words of a final text, those that the output
+            before the final one had for them.
+        shown: ids that are shown; as in ``draft``.
         outputs: the latest outputs for different sources, as many as must agree with the next one.
         since: since when the source is the latest one, without its first update; once that is settled, all of the
             translation is shown, since no other one may come.
@@ -80,18 +78,17 @@ class State:
     """
 
     earlier: tuple[tuple[str, str, str | None], ...] = ()
-    capitals: Capitals = field(default_factory=Capitals)
+    mixed: bool = False
     ending: TextEnd = field(default_factory=TextEnd)
     memory: dict[type, object] = field(default_factory=dict, repr=False)
     tally: Tally = field(default_factory=Tally)
     misspelt: bool = False
-    behind: tuple[Ids, Ids] = (), ()
     update: Update | None = None
     decoded: Decoded = field(default_factory=Decoded)
     draft: Ids = ()
     shown: Ids = ()
     outputs: tuple[Ids, ...] = ()
-    since: Since = field(default_factory=lambda: Since(None, 0))
+    since: Since = NEVER
     is_slow: bool = False
     reported: bool = False
 

@@ -28,7 +28,7 @@ class Style:
             shown as it is where that is the target language.
 
     Raises:
-        OptionError: the glossary has another form, or names a language twice.
+        OptionError: the glossary has another form or an empty text, or names a language twice.
     """
 
     source_language: str = "en"
@@ -40,8 +40,8 @@ class Style:
     def __post_init__(self) -> None:
         if as_tags(self.also_spoken, "also_spoken") and self.source_language == AUTO:
             raise OptionError(": auto means any language, so name no other one", "source language")
-        form = ": must be pairs of a term and its translation for each target language, such as"
         if not (isinstance(self.glossary, Mapping) and all(map(_are_pairs, self.glossary.values()))):
+            form = ": must be pairs of a term and its translation for each target language, such as"
             example = {"de": [("hull", "Rumpf")]}
             raise OptionError(f"{form} {example}, not {reprlib.repr(self.glossary)}", "glossary")
         if len({canonical_tag(tag) for tag in self.glossary}) < len(self.glossary):
@@ -70,7 +70,8 @@ class Style:
 
 
 def _are_pairs(terms: object) -> bool:
-    """Whether these are pairs of texts."""
-    if not isinstance(terms, Sequence):
-        return False
-    return all(isinstance(pair, Sequence) and [*map(type, pair)] == [str, str] for pair in terms)
+    """Whether these are pairs of texts that are not empty."""
+    pairs = terms if isinstance(terms, Sequence) else [None]
+    return all(
+        isinstance(pair, Sequence) and [*map(type, pair)] == [str, str] and all(map(str.strip, pair)) for pair in pairs
+    )

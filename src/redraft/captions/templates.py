@@ -19,13 +19,11 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from string import Formatter
 from typing import Any, Literal, TypeAlias
 
 import jinja2
@@ -45,18 +43,7 @@ LANGUAGES: dict[str, dict[str, str]] = {
     for publisher, languages in PUBLISHED.pop("languages").items()
 }
 #: Models of the catalogue -> their languages in `LANGUAGES`, those to suggest first.
-COVERED = {
-    "hy-mt2-1.8b": "hunyuan",
-    "translategemma-4b": "translategemma",
-    "milmmt-46-4b": "milmmt",
-    "hy-mt2-7b": "hunyuan",
-    "hy-mt1.5-1.8b": "hunyuan",
-    "translategemma-12b": "translategemma",
-    "tower-plus-2b": "tower",
-    "tower-plus-9b": "tower",
-    "cat-translate-1.4b": "cat",
-    "cat-translate-0.8b": "cat",
-}
+COVERED: dict[str, str] = PUBLISHED.pop("covered")
 #: How many models are suggested.
 _SUGGESTED = 2
 
@@ -93,6 +80,8 @@ _CONTINUED = {
     "code": "{{ known_target.code }}",
 }
 _BEGUN = "{{ context | map('last') | join(' ' if target_language.spaced else '') }}"
+#: A field; all other braces are text.
+_FIELD = re.compile(r"\{(\w[^\s{}]*)\}")
 #: Fields for texts of the user; each may occur once.
 _TEXTS = ("source", "terms", "context")
 
@@ -117,10 +106,10 @@ def filled(prompt: str) -> str:
     Args:
         prompt: the text up to the start of the answer; a line break at its end is dropped, and open thoughts there are
             closed.  ``{source}`` occurs once; ``{terms}`` and ``{context}`` become a line ``term = translation`` for
-            each term and for each earlier sentence.  ``{{`` and ``}}`` are braces.
+            each term and for each earlier sentence.  Other braces are text.
 
     Raises:
-        OptionError: a field is unknown, is missing, occurs twice or has a format, or a brace is not closed.
+        OptionError: a field is unknown, is missing or occurs twice.
     """
     return _replaced(closed(prompt.removesuffix("\n")), FIELDS)
 
@@ -136,28 +125,20 @@ def continued(prompt: str) -> str:
 
 def _replaced(text: str, fields: Mapping[str, str]) -> str:
     """Return a text as Jinja, with values in place of its fields."""
-    try:
-        found = list(Formatter().parse(text))
-    except ValueError as error:
-        raise OptionError(f": {error}; write {{{{ and }}}} for braces that are not fields", "prompt") from error
-    jinja, counts = "", Counter[str]()
-    for literal, name, form, kind in found:
-        jinja += literal.replace("{", '{{ "{" }}')  # with which everything of Jinja begins
-        if name is None:
-            continue
+    literal, *parts = _FIELD.split(text)
+    names = parts[::2]
+    for name in names:
         if name not in fields:
             allowed = ", ".join(f"{{{each}}}" for each in fields)
             raise OptionError(f": {{{name}}} is not a field; allowed: {allowed}", "prompt")
-        if form or kind:
-            raise OptionError(f": write {{{name}}} without a format (`:` or `!`)", "prompt")
-        jinja += fields[name]
-        counts[name] += 1
-    if "source" not in counts:
+        if name in _TEXTS and names.count(name) > 1:
+            raise OptionError(f": {{{name}}} may occur once, not {names.count(name)} times", "prompt")
+    if "source" not in names:
         raise OptionError(": {source} is missing; it stands for the text to translate", "prompt")
-    for name in _TEXTS:
-        if counts[name] > 1:
-            raise OptionError(f": {{{name}}} may occur once, not {counts[name]} times", "prompt")
-    return jinja
+    literals = [
+        each.replace("{", '{{ "{" }}') for each in (literal, *parts[1::2])
+    ]  # everything of Jinja begins with it
+    return literals[0] + "".join(fields[name] + after for name, after in zip(names, literals[1:], strict=True))
 
 
 log = logging.getLogger(__name__)
@@ -173,8 +154,7 @@ VARIABLES = frozenset(
 #: Stands for the model's end token in a rendered layout.  Private-use characters: no template strips or escapes them.
 END_MARK = "\ue000end\ue001"
 NO_TEMPLATE = (
-    "the model has no chat template: write a prompt for it, with examples if it is a base model, and name the file "
-    "with --prompt"
+    "the model has no chat template: write a prompt, with examples for a base model, and name it with --prompt"
 )
 _ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
 
@@ -185,7 +165,7 @@ class Request:
 
     Attributes:
         source: the text to translate.
-        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        context: earlier sentences as (source, translation), oldest first.
         glossary: required translations as (source term, target term).
     """
 
@@ -266,10 +246,11 @@ class Template:
             chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
         def layout(request: Request) -> str:
-            if request.glossary and "terms" not in variables:
-                raise self._no_place("glossary", "terms")
-            if request.context and variables.isdisjoint(("context", "sources")):
-                raise self._no_place("context", "context")
+            for option, places in (("glossary", ("terms",)), ("context", ("context", "sources"))):
+                if getattr(request, option) and variables.isdisjoint(places):
+                    add = f"the prompt has no field {{{places[0]}}}, so add it or leave {option} out"
+                    other = f"{self.model} does not support it, so leave it out or use another model"
+                    raise OptionError(f": {add if self.name == 'prompt' else other}", option)
             rendered = text.render(
                 languages,
                 source=request.source,
@@ -296,11 +277,6 @@ class Template:
         if found is None:
             log.warning("%s is not among the languages of %s; %s", language.name, self.model, suggestion(language))
         return language if found is None or self.recommended else found
-
-    def _no_place(self, option: str, name: str) -> OptionError:
-        if self.name == "prompt":
-            return OptionError(f": the prompt has no field {{{name}}}, so add it or leave {option} out", option)
-        return OptionError(f": {self.model} does not support it, so leave it out or use another model", option)
 
 
 #: The templates of models that follow instructions; models with others only translate.

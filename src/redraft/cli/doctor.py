@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -15,22 +14,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from redraft import __version__, deadlines
+from redraft import __version__, deadlines, interrupt
 from redraft.cli.shared import options
 from redraft.cli.shared.notice import notice
-from redraft.errors import ModelError, RedraftError, install
+from redraft.errors import ModelError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from redraft.backends.costs import Measured
     from redraft.decoding.backend import Backend
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: Extras for work on Redraft itself.
-_FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
 Examples:
   redraft doctor
@@ -42,14 +38,14 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.gguf_model
 @options.engine
-@click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
-@options.as_json
+@click.option("--verbose", is_flag=True, help="Also print versions, processor and kernels, and what drafts save.")
+@click.option("--json", "as_json", is_flag=True, help="Print the time of each pass as JSON Lines instead.")
 def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json: bool) -> None:
     """Report how many languages the model can translate live on this machine, and how much memory they need.
 
-    --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
-    drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the
-    distance of the median pass from the fastest.
+    --json prints T(n) instead, the time of a pass of the model over n new tokens. Without drafts, every token takes
+    T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the distance of the median
+    pass from the fastest.
 
     If llama.cpp does not work on this processor, it prints the command that fixes it.
     """
@@ -68,29 +64,32 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     tested = selftest.report()
     with ExitStack() as opened:
         backend = opened.enter_context(closing(open_model(model, chosen)))
+        interrupt.raises()  # the progress bar hides the cursor
         shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
         if (measured := _measured(backend, shown)) is None:
             opened.pop_all()  # its pass is still running
             raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes")
-        found, every = measured, costs.sizes_for(backend)
-        curve, path, size = found.curve, backend.model.path, backend.model.size
+        curve, every = measured.curve, costs.sizes_for(backend)
+        path, size = backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
     if (largest := curve.sizes[-1]) < every[-1]:
         notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
     threads, exact = chosen.threads or "adaptive", bool(chosen.exact)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads, exact=exact)
     if as_json:
-        print_json(_rows(found), signed, sys.stdout)
+        rows = [
+            {"new_tokens": size, "milliseconds": seconds * 1e3, "over_one": seconds / curve(1), "spread": spread}
+            for size, seconds, spread in zip(curve.sizes, curve.seconds, measured.spread, strict=True)
+        ]
+        print_json(rows, signed, sys.stdout)
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
     console.print(f"memory: {_megabytes(size)} for the weights, {_megabytes(slot)} for each language of a session")
-    console.print(f"models: {_models()}", markup=False)
     if not verbose:
         return
     console.print()
     _print_system(tested, console)
-    console.print(_table(found))
     console.print(signed, style="dim", highlight=False, markup=False, soft_wrap=True)
     console.print()
     needed = curve.break_even(_DRAFTED)
@@ -120,16 +119,6 @@ def _measured(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]]) 
         return None
 
 
-def _rows(found: Measured) -> list[dict[str, str | int | float]]:
-    """Return T(n) and its spread, a row for each n."""
-    rows: list[dict[str, str | int | float]] = []
-    curve = found.curve
-    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
-        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": spread}
-        rows.append({"new_tokens": size, **{name: round(value, 3) for name, value in figures.items()}})
-    return rows
-
-
 def _print_system(tested: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
     from redraft.backends.engine import kernels_mark
@@ -147,61 +136,8 @@ def _print_system(tested: str, console: Console) -> None:
     if "avx2" in processor().features:
         console.print(f"Redraft's kernels: {kernels_mark() or 'not in this build; see docs/install.md'}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")
-    for name, text in (("extras", _extras()), ("microphones", _microphones())):
-        console.print(f"{name}: {text}", markup=False)
     console.print()
-
-
-def _extras() -> str:
-    """Return which extras are installed, which are not, and how to install them."""
-    from importlib.metadata import distribution, distributions
-
-    installed = {re.sub("[-_.]+", "-", each.metadata["Name"]).lower() for each in distributions()}
-    needed: dict[str, set[str]] = {}
-    for requirement in distribution("redraft").requires or ():
-        if match := re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", requirement):
-            needed.setdefault(match[2], set()).add(re.sub("[-_.]+", "-", match[1]).lower())
-    known = sorted(set(needed) - _FOR_DEVELOPERS)
-    missing = [name for name in known if not needed[name] <= installed]
-    present = ", ".join(name for name in known if name not in missing) or "none"
-    return f"{present}; not installed: {', '.join(missing)} ({install('NAME')})" if missing else present
-
-
-def _microphones() -> str:
-    from redraft.speech.microphone import devices
-
-    try:
-        return ", ".join(f"{number} {name!r}" for number, name in devices()) or "none found"
-    except RedraftError as error:
-        return f"unknown, since {error}"
-
-
-def _models() -> str:
-    """Return the models that ship with Redraft, those that have been downloaded, and the default."""
-    from redraft.cli.models import is_downloaded
-    from redraft.models import SHIPPED
-    from redraft.models.disk import models_on_disk
-    from redraft.models.hub import CATALOGUE, SPEECH, default_model
-
-    downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
-    there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
-    if others := [name for name, path in models_on_disk().items() if path]:
-        there += f"; from Ollama and LM Studio: {', '.join(others)}"
-    return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
 
 
 def _megabytes(size: int) -> str:
     return f"{max(1, round(size / 1e6)):,} MB"
-
-
-def _table(found: Measured) -> Table:
-    """Return a table of T(n), with spread and in multiples of T(1)."""
-    from rich.table import Table
-
-    table, curve = Table(box=None), found.curve
-    for head in ("new\ntokens n", "T(n)\nms", "\nspread", "T(n)\n/T(1)"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
-        times = f"{seconds * 1e3:.2f}", f"{spread:.0%}", f"{seconds / curve.seconds[0]:.2f}"
-        table.add_row(str(size), *times)
-    return table

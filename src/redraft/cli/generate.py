@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from typing import IO, Any
+from functools import partial
+from typing import IO
 
 import click
 
@@ -42,7 +42,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the text with its passes as a line of JSON.")
 def generate(
     text: str | None,
-    prompt_file: Any,
+    prompt_file: IO[str] | None,
     previous: IO[str] | None,
     raw: bool,
     model: str,
@@ -57,10 +57,16 @@ def generate(
     The text is a turn of the user if the model has a chat template. Encoder-decoders such as T5 read it as it is.
     Models that only translate, such as the demo models, are not made for this.
     """
+    from redraft.cli.shared.stream import standard_input
     from redraft.generator import Generator
 
     chosen = common.method_options(method, option)
-    prompt = _prompt(text, prompt_file)
+    if text is not None and prompt_file is not None:
+        raise OptionError("give TEXT or --prompt-file, not both")
+    if text is None:
+        text = prompt_file.read() if prompt_file else standard_input().read().decode(errors="replace")
+    if not text.strip():
+        raise InputError("there is no text to continue: give TEXT, --prompt-file or standard input")
     with Generator.open(
         model,
         method=method,
@@ -70,7 +76,7 @@ def generate(
         draft_model=draft_model,
     ) as generator:
         before = previous.read().rstrip("\n") if previous else ""
-        made = generator.generate(prompt, None if as_json else _show, previous=before)
+        made = generator.generate(text, None if as_json else partial(click.echo, nl=False), previous=before)
     if as_json:
         counts = {name: getattr(made.output, name) for name in ("passes", "drafted", "accepted", "draft_passes")}
         row = {"text": made.text, "tokens": len(made.output.tokens), "finished": made.output.finished, **counts}
@@ -79,26 +85,3 @@ def generate(
         click.echo()
     if not made.text.strip():
         notice("the model ended the text at once; one that only translates, such as demo, cannot continue a text")
-
-
-def _prompt(text: str | None, file: IO[str] | None) -> str:
-    """Return the text to continue.
-
-    Raises:
-        OptionError: it is given twice.
-        InputError: it is empty.
-    """
-    from redraft.cli.shared.stream import standard_input
-
-    if text is not None and file is not None:
-        raise OptionError("give TEXT or --prompt-file, not both")
-    if text is None:
-        text = file.read() if file else standard_input().read().decode(errors="replace")
-    if not text.strip():
-        raise InputError("there is no text to continue: give TEXT, --prompt-file or standard input")
-    return text
-
-
-def _show(piece: str) -> None:
-    sys.stdout.write(piece)
-    sys.stdout.flush()

@@ -18,7 +18,7 @@ from redraft.errors import InputError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
-    from redraft.speech.delay import Delay
+    from redraft.speech.delay import Watch
 
 EXAMPLES = """\b
 Examples:
@@ -35,15 +35,14 @@ _RATES = common.Whole(4000, 384_000)
 
 
 def _list_devices() -> None:
-    from redraft.speech.microphone import SYSTEM, devices, how_to_install, system_device
+    from redraft.speech.microphone import NO_SYSTEM, SYSTEM, devices, system_device
 
     if not (names := devices()):
         raise InputError("no microphone was found")
-    for number, name in names:
+    for number, name in names.items():
         click.echo(f"{number}\t{name}")
     system = system_device()
-    found = f"what this computer plays, from {system.name!r}" if system else f"nothing records it: {how_to_install()}"
-    click.echo(f"{SYSTEM}\t{found}")
+    click.echo(f"{SYSTEM}\t{NO_SYSTEM if system is None else f'what this computer plays, from {names[system]!r}'}")
 
 
 def _list_recognisers() -> None:
@@ -132,8 +131,7 @@ def listen(
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.style import Style
-    from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Delay, NoWords
-    from redraft.speech.microphone import is_system
+    from redraft.speech.delay import Watch
     from redraft.speech.registry import AUTO, resolve
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
@@ -149,14 +147,9 @@ def listen(
     recogniser = resolve(recogniser, spoken)
 
     live = file in (None, "-") or speed is not None
-    silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
-    delay, words = Delay(notice, speed or 1.0), NoWords(notice, live=live, silent=silent)
+    watch = Watch(notice, live=live, speed=speed or 1.0)
     if "://" in recogniser:
-        delay.remedy = "look at its server, and at the network between"
-
-    def news(sentence: str) -> None:
-        delay.news(sentence)
-        words.again()
+        watch.remedy = "look at its server, and at the network between"
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
@@ -165,15 +158,14 @@ def listen(
         from redraft.speech.sentences import SentenceCutter
 
         ending.live = live
-        blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
-        announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        made = process.isolated(recogniser, spoken, pause, punctuation, news)
-        ending.when_asked(getattr(made, "hurry", bool))
+        blocks, origin = _blocks(file, device, rate, channels, speed, watch, ending)
+        announced = _announced(blocks, f"recogniser {recogniser}, audio from {origin}")
+        made = process.isolated(recogniser, spoken, pause, punctuation, watch.news, ending.when_asked)
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
-        yield delay.recognised(words.recognised(items))
+        yield watch.recognised(items)
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(opened, delay, sources=sources, **chosen)
+    captioning.caption(opened, watch, sources=sources, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 
@@ -184,7 +176,7 @@ def _blocks(
     rate: int,
     channels: int,
     speed: float | None,
-    delay: Delay,
+    watch: Watch,
     ending: Ending,
 ) -> tuple[Iterator[Samples | Failure], str]:
     """Open the selected audio source and describe it; it ends early if that is asked for."""
@@ -197,16 +189,13 @@ def _blocks(
         microphone = Microphone(device)
         ending.endless = True
         ending.when_asked(microphone.stop)
-        recorded = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
+        recorded = watch.blocks(microphone.blocks(), lambda: microphone.dropped)
         return recorded, f"{microphone.name!r}; press Ctrl-C to stop"
     blocks: Iterator[Samples | Failure]
     blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
     if speed is not None:
         blocks = at_speed(blocks, speed, sleep=ending.sleep)
-    blocks = ending.until(blocks)
-    # A recording that is read as fast as it is recognised cannot be behind.
-    live = file == "-" or speed is not None
-    return delay.blocks(blocks) if live else blocks, "standard input" if file == "-" else repr(file)
+    return watch.blocks(ending.until(blocks)), "standard input" if file == "-" else repr(file)
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:

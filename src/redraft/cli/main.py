@@ -75,11 +75,11 @@ class Commands(click.Group):
         Raises:
             MissingExtra: it belongs to a distribution that is not installed.
         """
-        with interrupt.ends_process():
-            if cmd_name in COMMANDS:
-                return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
-            if point := added().get(cmd_name):
-                return cast(click.Command, point.load())
+        if cmd_name in COMMANDS:
+            return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
+        if point := added().get(cmd_name):
+            interrupt.raises()
+            return cast(click.Command, point.load())
         if cmd_name in ELSEWHERE:
             folders = ELSEWHERE[cmd_name][1]
             raise missing_package(f"{cmd_name} is a command of {Path(folders[-1]).name}", *folders)
@@ -169,15 +169,14 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.UsageError as error:
         notice(_sentence(error))
     except OptionError as error:
-        command = _command(sys.argv[1:] if arguments is None else arguments)
-        notice(error.about(_option(error.field or "", command)))
+        notice(error.about(_option(error.field or "", sys.argv[1:] if arguments is None else arguments)))
     except Unavailable as error:  # a service manager may start it again
         notice(error)
         return 1
     except RedraftError as error:
         notice(error)
     except OSError as error:
-        place = f"{error.filename!r}: " if error.filename else "'standard output': " if _stdout_fails() else ""
+        place = f"{error.filename!r}: " if error.filename else ""
         notice(f"{place}{error.strerror or error}")
         _drop_output()
     except click.Abort:
@@ -191,34 +190,21 @@ def _drop_output() -> None:
 
 
 #: Parameters that have another name in the library.
-_OTHERWISE = {"glossary": "term", "source_language": "from", "target_language": "to"}
+_OTHERWISE = {"glossary": "term", "source language": "from", "target language": "to"}
+#: Separates words by spaces.
+_SPACED = str.maketrans("-_", "  ")
 
 
-def _command(arguments: Sequence[str]) -> click.Command:
-    """Return the command that the arguments name."""
+def _option(field: str, arguments: Sequence[str]) -> str:
+    """Return the option for a parameter of the library, of the arguments' command; the parameter if it has none."""
     command: click.Command = cli
     for word in arguments:
         if isinstance(command, click.Group):
             command = command.get_command(click.Context(command), word) or command
-    return command
-
-
-def _option(field: str, command: click.Command) -> str:
-    """Return a command's option for a parameter of the library; the parameter if it has none."""
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    named = {key: max(each.opts, key=len) for each in options for key in (each.name, *each.opts)}
-    name = field.replace(" ", "_")
-    name = _OTHERWISE.get(name, name)
-    return named.get(name) or named.get(f"--{name.replace('_', '-')}", field)
-
-
-def _stdout_fails() -> bool:
-    """Whether standard output cannot be written; errors of writing do not name the file."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+    named = {name.translate(_SPACED).strip(): max(each.opts, key=len) for each in command.params for name in each.opts}
+    named |= {(each.name or "").translate(_SPACED): max(each.opts, key=len) for each in command.params}
+    words = field.translate(_SPACED)
+    return named.get(_OTHERWISE.get(words, words), field)
 
 
 def _sentence(error: click.UsageError) -> str:

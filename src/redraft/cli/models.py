@@ -93,33 +93,29 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     console.print()
 
 
-def is_downloaded(name: str) -> bool:
-    """Whether a model of the hub's lists has been downloaded."""
-    try:
-        return bool(cached_path(name, CATALOGUE | SPEECH))
-    except ModelError:
-        return False
-
-
 def _rows() -> list[dict[str, str | int]]:
     """Return what is known of each model."""
-    found: list[tuple[str, float, int, str, str, str, str]] = []
+    default, rows = default_model(), list[dict[str, str | int]]()
+
+    def add(name: str, size: float, languages: int, licence: str, **more: str) -> None:
+        row: dict[str, str | int] = {"model": name, "megabytes": round(size / 1e6), "languages": languages}
+        rows.append({**row, "licence": licence, "default": name == default, **more})
+
     for name in SHIPPED:
         path = shipped_path(name)
-        size = path.stat().st_size if path.exists() else 0
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-        found.append((name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name))
+        add(name, path.stat().st_size, 0, "Apache-2.0", state="ships", note=note, provenance=path.name)
     for name, file in models_on_disk().items():
-        state = f"from {PROGRAMS[name.partition(':')[0]]}"
-        found.append((name, (size_of(file) if file else 0) / 1e6, 0, "", state, "" if file else UNFIT, str(file or "")))
+        state, size = f"from {PROGRAMS[name.partition(':')[0]]}", size_of(file) if file else 0
+        add(name, size, 0, "", state=state, note="" if file else UNFIT, provenance=str(file or ""))
     for name, each in (CATALOGUE | SPEECH).items():
-        state = "downloaded" if is_downloaded(name) else MISSING
-        found.append((name, each.size * 1000, each.languages, each.licence, state, each.note, each.repository))
-    default, rows = default_model(), list[dict[str, str | int]]()
-    for name, megabytes, languages, licence, state, note, provenance in found:
-        row: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "languages": languages}
-        row |= {"licence": licence, "state": state, "default": name == default}
-        rows.append({**row, "note": note, "provenance": provenance})
+        try:
+            state = "downloaded" if cached_path(name, CATALOGUE | SPEECH) else MISSING
+        except ModelError:
+            state = MISSING
+        add(
+            name, each.size * 1e9, each.languages, each.licence, state=state, note=each.note, provenance=each.repository
+        )
     return rows
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from redraft import interrupt
 from redraft.cli.shared import options as common
 from redraft.cli.shared.notice import introduce, notice, suggest
 from redraft.errors import OptionError, from_extra
@@ -108,11 +107,11 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
     over the environment, and the environment over the file. On Ctrl-C or SIGTERM, the server finishes captions in
     progress, then exits.
     """
-    with interrupt.ends_process():  # slow imports
-        from rich.console import Console
+    from rich.console import Console
 
-        from redraft.engine.engine import Stopped
-        from redraft.serve import access, process, run
+    from redraft.engine.engine import Stopped
+    from redraft.serve import access, process, run
+
     if new_key is not None:
         if keys is None:
             raise OptionError("--new-key needs --keys, the file to which the key is added")

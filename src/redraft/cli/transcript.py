@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from redraft.captions.formats.outputs import TRANSCRIPTS
+from redraft.captions.events import Caption
+from redraft.captions.formats.outputs import TRANSCRIPTS, Output, open_writer
 from redraft.cli.shared import options as common
+from redraft.errors import InputError, OptionError
 
 EXAMPLES = """\b
 Examples:
@@ -34,20 +39,50 @@ Examples:
 )
 def transcript(file: Path, form: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
-    from redraft.captions.languages import same_of
-    from redraft.errors import OptionError, from_extra
+    from redraft.captions.languages import same_of  # a slow import
 
-    with from_extra("serve", "transcripts need"):
-        from redraft.serve.sessions.transcript import from_lines
-    found = from_lines(file.read_text(encoding="utf-8", errors="replace"))
+    renamed: dict[str | None, str] = {}
     for each in names:
         speaker, _, name = (part.strip() for part in each.partition("="))
         if not speaker or not name:
             raise OptionError(f"must be a speaker and a name, such as Speaker 1=Anna, not {each!r}", "name")
-        found.names[speaker] = name, 1
-    languages = [same_of(each, found.languages) for each in wanted] or list(found.targets)
-    if None in languages:
-        raise OptionError(f"must be one of {', '.join(found.languages)}, which the file has", "to")
-    known = [each for each in languages if each is not None]
+        renamed[speaker] = name
+    captions = _captions(file.read_text(encoding="utf-8", errors="replace"))
+    known = tuple(dict.fromkeys(each.language for each in captions))
+    # What was spoken has no source.
+    languages = tuple(dict.fromkeys(each.language for each in captions if each.source)) or known
+    if wanted:
+        languages = tuple(dict.fromkeys(same_of(each, known) or "" for each in wanted))
+    if "" in languages:
+        raise OptionError(f"must be one of {', '.join(known)}, which the file has", "to")
+    utterances: dict[str, dict[str, Caption]] = {}
+    for caption in captions:
+        named = replace(caption, speaker=renamed.get(caption.speaker, caption.speaker))
+        utterances.setdefault(caption.utterance, {})[caption.language] = named
     form, profile = common.profile_of(form)
-    click.echo(found.text(form, known, profile), nl=False)
+    writer = open_writer(Output(form, sys.stdout, sys.stderr, languages, profile))
+    for found in utterances.values():
+        if chosen := [found[each] for each in languages if each in found]:
+            writer.write_together(chosen)
+    writer.close()
+
+
+def _captions(text: str) -> list[Caption]:
+    """Return the captions in a file, without a last line that is incomplete.
+
+    Raises:
+        InputError: a line is not a final caption.
+    """
+    captions, lines = list[Caption](), text.split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            if found.pop("type") != "final":
+                raise ValueError
+            captions.append(Caption(**found, final=True))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            if number < len(lines) or not captions:
+                raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
+    return captions

@@ -51,7 +51,7 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
     form = common.input_of(form, file)
     common.refuse_idle_text(form)
     remote = "://" in form
-    if remote and common.is_given("file"):
+    if remote and "file" in common.given():
         raise OptionError(f"--input {form} reads from a server, so leave {file!r} out")
 
     @contextmanager
@@ -69,9 +69,8 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
             return
         with stream.opened(file, form, ending) as source:
             by_line = sentences is False
-            items = _hinted(stream.updates(source, form, rate, ending.sleep, by_line=by_line), file, form)
-            if not ending.drains:
-                items = ending.until(items)
+            items = ending.until(stream.updates(source, form, rate, ending.sleep, by_line=by_line))
+            items = _hinted(items, file, form)
             yield in_sentences(items, whole=form == "text" or not sentences)  # text is cut by its reader
 
     captioning.caption(opened, **chosen)
@@ -80,10 +79,7 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     """Yield the items; print a hint if the program reads from the keyboard."""
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
-        how = {
-            "lines": "type a sentence, Enter after each change; an empty line ends it",
-            "text": "type sentences",
-        }
-        notice(how.get(form, f"reading {form} from the keyboard"))
+        growing = "type a sentence, Enter after each change; an empty line ends it"
+        notice(growing if form == "lines" else f"type {form}")
         notice("Ctrl-D ends the input")
     yield from items

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from redraft.decoding.selection import Next, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict, WholeDistribution
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, WholeDistribution
 
 _ANYTHING = Next()
 
@@ -21,33 +21,25 @@ class AllowedRows:
     it.
 
     Args:
-        rows: the model's rows.
         draft: the draft that they are of.
         output: output ids before the draft.
         selection: which tokens the output may contain.
         barred: which tokens are impossible at some positions in the output.  The only token that may follow inside a
             word is never barred.
-        nodes: nodes of the draft by their new numbers; None leaves the numbers as they are.
+
+    Attributes:
+        rows: the model's rows, once the draft has been scored.
     """
 
+    rows: Rows
+
     def __init__(
-        self,
-        rows: Rows,
-        draft: Draft,
-        output: tuple[int, ...],
-        selection: Selection,
-        barred: Barred = NOTHING_BARRED,
-        nodes: Sequence[int] | None = None,
+        self, draft: Draft, output: tuple[int, ...], selection: Selection, barred: Barred = NOTHING_BARRED
     ) -> None:
-        self._rows, self._draft, self._output = rows, draft, output
-        self._selection, self._barred, self._nodes = selection, barred, nodes
+        self._draft, self._output, self._selection, self._barred = draft, output, selection, barred
         #: By node: the last item is that of `ROOT`, which is -1.
         self._tokens = (*draft.tokens, *output[-1:]) if output else (*draft.tokens, None)
         self._next: dict[int, Next] = {}
-
-    def of(self, nodes: Sequence[int]) -> AllowedRows:
-        """Return these rows for a draft of only some of the nodes."""
-        return AllowedRows(self._rows, self._draft, self._output, self._selection, self._barred, nodes)
 
     def possible_nodes(self) -> list[int]:
         """Return the nodes of the draft that can be accepted: without impossible tokens and what follows them."""
@@ -60,18 +52,16 @@ class AllowedRows:
 
     def argmax(self, node: int) -> int:
         """Return the most probable possible token after ``node``."""
-        inner = self._node(node)
-        token = self._rows.argmax(inner)
-        return token if self._allows(inner, token) else self.best(node, 1)[0]
+        token = self.rows.argmax(node)
+        return token if self._allows(node, token) else self.best(node, 1)[0]
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable possible tokens after ``node``, or all."""
-        node, asked = self._node(node), k
-        only = self._after(node).only
+        asked, only = k, self._after(node).only
         if only is not None:
-            return sorted(self._among(node, only), key=lambda token: (-self._rows.logprob(node, token), token))[:k]
+            return sorted(self._among(node, only), key=lambda token: (-self.rows.logprob(node, token), token))[:k]
         while True:
-            found = self._rows.best(node, asked)
+            found = self.rows.best(node, asked)
             allowed = self._among(node, found)
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
@@ -79,17 +69,15 @@ class AllowedRows:
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""
-        node = self._node(node)
-        return self._rows.logprob(node, token) if self._allows(node, token) else -math.inf
+        return self.rows.logprob(node, token) if self._allows(node, token) else -math.inf
 
     def entropy(self, node: int) -> float:
         """Return the entropy of the model's distribution after ``node`` in nats, impossible tokens included."""
-        return self._rows.entropy(self._node(node))
+        return self.rows.entropy(node)
 
     def distribution(self, node: int, temperature: float) -> WholeDistribution:
         """Return the distribution among the possible tokens after ``node``."""
-        node = self._node(node)
-        whole, after = self._rows.distribution(node, temperature), self._after(node)
+        whole, after = self.rows.distribution(node, temperature), self._after(node)
         out = self._barred.get(self._place(node), frozenset())
         if after.only is not None:
             return whole.without(None, (after.only - out) or after.only)
@@ -99,9 +87,6 @@ class AllowedRows:
     def _place(self, node: int) -> int:
         """Return the position in the output of the token after ``node``."""
         return len(self._output) + (self._draft.depths[node] if node >= 0 else 0)
-
-    def _node(self, node: int) -> int:
-        return node if self._nodes is None or node < 0 else self._nodes[node]
 
     def _allows(self, node: int, token: int) -> bool:
         """Whether ``token`` may follow ``node``, a node of the whole draft."""
@@ -115,9 +100,9 @@ class AllowedRows:
     def _among(self, node: int, tokens: Iterable[int]) -> list[int]:
         """Return those of ``tokens`` that may follow ``node``, in their order."""
         after = self._after(node)
-        if not self._barred or node < ROOT:
-            return after.among(tokens)
-        return _possible(tokens, after, self._place(node), self._barred)
+        out = self._barred.get(self._place(node)) if node >= ROOT else None
+        found = after.among(tokens)
+        return [token for token in found if token not in out or after.only == frozenset([token])] if out else found
 
     def _after(self, node: int) -> Next:
         """Return which tokens the selection allows after a node; nodes of the prompt are free."""
@@ -127,31 +112,3 @@ class AllowedRows:
             path = [self._draft.tokens[each] for each in self._draft.path(node)]
             self._next[node] = self._selection.after((*self._output, *path))
         return self._next[node]
-
-
-def allows(draft: Draft, output: tuple[int, ...], selection: Selection, barred: Barred) -> bool:
-    """Whether all tokens of a chain may follow an output."""
-    path = output
-    for token in draft.tokens:
-        if not _possible((token,), selection.after(path) if selection else _ANYTHING, len(path), barred):
-            return False
-        path = (*path, token)
-    return True
-
-
-def _possible(tokens: Iterable[int], after: Next, place: int, barred: Barred) -> list[int]:
-    """Return those of ``tokens`` that may stand at a place; the only one that may follow is never barred."""
-    found, out = after.among(tokens), barred.get(place, frozenset())
-    return [token for token in found if token not in out or after.only == frozenset([token])]
-
-
-def judge(rule: Rule, draft: Draft, rows: AllowedRows) -> Verdict:
-    """Return the verdict of a rule that does not see impossible tokens, which it might accept: at ``beta`` 0.5, all.
-
-    The rule of a sampled draft must see what was drawn; it rejects tokens of probability 0.
-    """
-    nodes = rows.possible_nodes()
-    if draft.distributions or len(nodes) == len(draft):
-        return rule.judge(draft, rows)
-    verdict = rule.judge(draft.keeping(nodes), rows.of(nodes))
-    return Verdict(tuple(nodes[node] for node in verdict.accepted), verdict.token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 
@@ -18,27 +18,14 @@ class CostCurve:
 
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
-    _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         growing = all(a < b for a, b in pairwise(self.sizes))
         if len(self.sizes) < 2 or len(self.sizes) != len(self.seconds) or self.sizes[0] != 1 or not growing:
             raise ValueError("a cost curve needs two growing sizes or more, from 1 on, and the seconds of each")
-        # Precomputed, since it is called for every pass of a server.
-        object.__setattr__(self, "_table", tuple(map(self._interpolated, range(1, min(self.sizes[-1], 128) + 1))))
 
     def __call__(self, new: int) -> float:
         """Return the seconds of a pass over ``new`` tokens, at least 1."""
-        return self._table[new - 1] if new <= len(self._table) else self._interpolated(new)
-
-    def break_even(self, drafted: int) -> int:
-        """Return how many of ``drafted`` tokens must be accepted for their pass to save time over single tokens.
-
-        A pass that accepts a tokens yields a + 1.  The result is above ``drafted`` if the pass never saves time.
-        """
-        return int(self(drafted + 1) / self(1))
-
-    def _interpolated(self, new: int) -> float:
         last = len(self.sizes) - 1
         right = min(max(bisect_left(self.sizes, new), 1), last)
         low, high = self.sizes[right - 1], self.sizes[right]
@@ -47,3 +34,10 @@ class CostCurve:
         if share > 1:  # a slope measured with noise may be negative
             above = max(above, below)
         return (1 - share) * below + share * above
+
+    def break_even(self, drafted: int) -> int:
+        """Return how many of ``drafted`` tokens must be accepted for their pass to save time over single tokens.
+
+        A pass that accepts a tokens yields a + 1.  The result is above ``drafted`` if the pass never saves time.
+        """
+        return int(self(drafted + 1) / self(1))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.decoding.allowed import AllowedRows, allows, judge
+from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.ends import NO_BREAKS, LineEnd, loop_at_end
-from redraft.decoding.selection import EVERYTHING, Selection
+from redraft.decoding.selection import Selection
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,
@@ -19,84 +19,83 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
-    Follower,
+    Follow,
     Output,
+    Prompt,
     Rule,
     Score,
     Verdict,
-    biases_of,
     counted,
 )
 
 
 def decode(
-    prompt: tuple[int, ...],
+    prompt: Prompt,
     drafter: Drafter,
     rule: Rule,
     *,
     previous: tuple[int, ...] = (),
     shown: int = 0,
-    source_ids: tuple[int, ...] = (),
-    encoder: tuple[int, ...] = (),
-    selection: Selection = EVERYTHING,
     barred: Barred = NOTHING_BARRED,
     end_tokens: frozenset[int],
     line_end: LineEnd = NO_BREAKS.end,
     limit: int,
     stop_loops: bool = False,
-    follower: Follower | None = None,
+    follow: Follow | None = None,
 ) -> Asking[Output]:
     """Decode at most ``limit`` tokens after ``prompt``.
 
     Args:
-        prompt: at least one id.
+        prompt: what the model reads, with at least one id, and which tokens the output may contain.
         drafter: made for this decoding.
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
         shown: how many of these, from the first on, the reader sees.
-        source_ids: ids of the source text alone, for drafters that copy from it.
-        encoder: encoder input of an encoder-decoder model.
-        selection: which tokens the output may contain.
         barred: which ids must not stand at some positions in the output.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.ends`), keeping one cycle.
-        follower: follows the output, and may stop it behind what the reader sees.
+        follow: follows the output, and may stop it behind what the reader sees.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.
     """
     output: tuple[int, ...] = ()
+    selection = prompt.selection
     passes = drafted = accepted = draft_passes = 0
     finished = end_drafted = False
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
-        context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
-        draft, asked = yield from counted(drafter.propose(context))
+        context = Context(prompt, output, previous, limit - len(output) - 1, shown, line_end)
+        draft, asked = yield from counted(drafter.drafting(context))
         draft = draft.truncated(context.room)
-        before, settled = len(output), bool(draft) and draft.settled and allows(draft, output, selection, barred)
+        draft_passes += asked
+        drafted += draft.depth
+        allowed = AllowedRows(draft, output, selection, barred)
+        possible = draft.keeping(allowed.possible_nodes())
+        if not draft.is_chain:
+            draft, allowed = possible, AllowedRows(possible, output, selection, barred)
+        before, rows = len(output), None
+        settled = bool(draft) and draft.settled and possible == draft
         if settled:
             verdict = Verdict(tuple(range(len(draft))), None)
-            if follower:
-                follower.keep(draft.tokens)
         else:
             bars = [place - before for place in barred if 0 <= place - before <= draft.depth]
-            rows = yield Score(
-                prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
-            )
+            biases = _biases(rule, draft, bars)
+            rows = yield Score(prompt.ids + output, draft, draft.prompt_rows, encoder=prompt.encoder, biases=biases)
             if selection or bars:
-                rows = AllowedRows(rows, draft, output, selection, barred)
-                verdict = judge(rule, draft, rows)
+                allowed.rows = rows
+                rows = allowed
+                # A rule might accept what is impossible, at ``beta`` 0.5 all of it.  That of a sampled draft must see
+                # what was drawn; it rejects tokens of probability 0.
+                verdict = rule.judge(draft if draft.distributions else possible, rows)
             else:
                 verdict = rule.judge(draft, rows)
             drafter.observe(draft, rows, verdict)
-            if follower:
-                follower.observe(draft, rows, verdict)
             passes += 1
-        draft_passes += asked
-        drafted += draft.depth
+        stops = follow is not None and follow(draft, rows, verdict)
         output += tuple([token for _node, token in verdict.added(draft)])
         output, finished = _until_end(output, end_tokens, line_end)
         # Draft tokens count that were added to the output, and the end among them.
@@ -110,7 +109,7 @@ def decode(
                 left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, loop=output[len(left)])
-        if not finished and follower and follower.stops and len(output) > shown and not selection.is_forced(output):
+        if stops and not finished and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes, end_drafted)
 
@@ -120,7 +119,7 @@ def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] 
 
     It knows no barred tokens, so it keeps what is drafted in their places, which the rule then judges here.
     """
-    biases = biases_of(rule, draft)
+    biases = rule.biases(draft)
     if not biases or not bars:
         return biases
     return tuple(1.0 if depth - 1 in bars else bias for depth, bias in zip(draft.depths, biases, strict=True))

@@ -18,7 +18,6 @@ from dataclasses import replace
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import (
     DRAFT_MODEL,
-    EMPTY_DRAFT,
     ROOT,
     Asking,
     Context,
@@ -35,11 +34,6 @@ from redraft.decoding.types import (
 class Nothing(Drafter):
     """Proposes nothing.  With exact acceptance this is greedy re-translation (RT in the papers)."""
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the empty draft."""
-        yield from ()
-        return EMPTY_DRAFT
-
 
 class Tree:
     """Merges paths into a tree.
@@ -50,42 +44,34 @@ class Tree:
         prevailing: the provenance of a node that paths with this one and another share; otherwise the first one stays.
     """
 
-    def __init__(self, leaves: int, nodes: int | None = None, prevailing: Provenance | None = None) -> None:
+    def __init__(self, leaves: int, nodes: int | None = None, prevailing: str | None = None) -> None:
         self._most_leaves, self._most_nodes, self._prevailing = leaves, nodes, prevailing
-        self._leaves = 0
+        self._leaves: set[int] = set()
         self._tokens: list[int] = []
         self._parents: list[int] = []
-        self._provenance: list[Provenance] = []
-        self._children: dict[int, dict[int, int]] = {ROOT: {}}
+        self._provenance: list[str] = []
+        #: Parent and token -> node.
+        self._nodes: dict[tuple[int, int], int] = {}
 
-    def add_path(self, parent: int, steps: Iterable[tuple[int, Provenance]]) -> list[int]:
+    def add_path(self, parent: int, steps: Iterable[tuple[int, str]]) -> list[int]:
         """Add a path below ``parent`` as far as the limits allow, reading no further; return its nodes."""
         path: list[int] = []
         for token, provenance in steps:
-            node = self._children[parent].get(token)
+            node = self._nodes.get((parent, token))
             if node is None:
-                node = self._add(parent, token, provenance)
-                if node is None:
+                # Below a leaf, a new node replaces it as a leaf; elsewhere it adds one.
+                leaves, node = {*self._leaves - {parent}, len(self._tokens)}, len(self._tokens)
+                if len(leaves) > self._most_leaves or node == self._most_nodes:
                     break
+                self._leaves, self._nodes[parent, token] = leaves, node
+                self._tokens.append(token)
+                self._parents.append(parent)
+                self._provenance.append(provenance)
             elif provenance == self._prevailing:
                 self._provenance[node] = provenance
             path.append(node)
             parent = node
         return path
-
-    def _add(self, parent: int, token: int, provenance: Provenance) -> int | None:
-        # Below a leaf, a new node replaces it as a leaf; elsewhere it adds one.
-        grows = parent == ROOT or bool(self._children[parent])
-        if self._leaves + grows > self._most_leaves or len(self._tokens) == self._most_nodes:
-            return None
-        node = len(self._tokens)
-        self._leaves += grows
-        self._tokens.append(token)
-        self._parents.append(parent)
-        self._provenance.append(provenance)
-        self._children[parent][token] = node
-        self._children[node] = {}
-        return node
 
     def draft(self, prompt_rows: int = 1, *, leaves_only: bool = False) -> Draft:
         """Return the draft with ``prompt_rows`` and ``leaves_only`` (see `Draft`)."""
@@ -121,13 +107,13 @@ class SmallModel(Drafter):
         self._sampler, self._window, self._ends, self._fallback = sampler, window, ends, fallback
         self._settling, self._margin = settling, margin
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
-        prefix = context.prompt + context.output
+        prefix = context.prompt.ids + context.output
         tokens: list[int] = []
         distributions: list[Distribution] = []
         while len(tokens) < min(self._window, context.room):
-            rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.encoder)
+            rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.prompt.encoder)
             if self._confidence(rows) <= self._fallback:
                 break
             distributions.append(self._sampler.distribution(rows, ROOT))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Backend, Capability
@@ -24,14 +23,8 @@ _PATIENCE = 2
 
 #: Called after every pass with lanes and requests, and the wall time of the pass in seconds.
 Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
-
-
-@dataclass(slots=True)
-class Decoding(Generic[T]):
-    """A running generator with its slot in every model's cache."""
-
-    asking: Asking[T]
-    slots: Mapping[str, int]
+#: A running generator with its slot in every model's cache.
+Lane: TypeAlias = tuple[Asking[T], Mapping[str, int]]
 
 
 def open_slots(backends: Mapping[str, Backend], count: int) -> list[dict[str, int]]:
@@ -59,7 +52,7 @@ def close_slots(backends: Mapping[str, Backend], opened: Sequence[Mapping[str, i
             backends[name].close_slot(slot)
 
 
-def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
+def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
     """Run several decodings to the end; return the results in the order of ``lanes``.
 
     Raises:
@@ -76,7 +69,7 @@ def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], 
 class _Rounds(Generic[T]):
     """Rounds of passes until every lane has a result."""
 
-    def __init__(self, lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend]) -> None:
+    def __init__(self, lanes: Sequence[Lane[T]], backends: Mapping[str, Backend]) -> None:
         self._lanes, self._backends = lanes, backends
         self.results: dict[int, T] = {}
         self.waiting: dict[int, Score] = {}
@@ -84,14 +77,13 @@ class _Rounds(Generic[T]):
 
     def step(self, index: int, rows: Rows | None, *, declined: bool = False) -> None:
         """Go on with a lane until its next request or its end."""
-        asking = self._lanes[index].asking
+        asking, slots = self._lanes[index]
         try:
             self.waiting[index] = resumed(asking, rows, declined=declined)
         except StopIteration as stop:
             self.results[index] = stop.value
-            for name, slot in self._lanes[index].slots.items():
-                if name in self._backends:
-                    self._backends[name].settle(slot)
+            for name in slots.keys() & self._backends.keys():
+                self._backends[name].settle(slots[name])
 
     def answer(self, watch: Watch | None) -> None:
         """Answer what can share a pass, or end the searches for which there is no time."""
@@ -112,7 +104,7 @@ class _Rounds(Generic[T]):
         scores = [(index, self.waiting.pop(index)) for index in asked]
         started = time.perf_counter()
         try:
-            answers = backend.score([(self._lanes[index].slots[model], score) for index, score in scores])
+            answers = backend.score([(self._lanes[index][1][model], score) for index, score in scores])
         except RedraftError:
             if scores[0][1].spare is None:
                 raise
@@ -174,4 +166,4 @@ def one_search(waiting: Mapping[K, Score]) -> list[K]:
 
 def run(asking: Asking[T], backend: Backend, slot: int) -> T:
     """Run one decoding on one model."""
-    return run_together([Decoding(asking, {TARGET: slot})], {TARGET: backend})[0]
+    return run_together([(asking, {TARGET: slot})], {TARGET: backend})[0]

@@ -53,11 +53,14 @@ class Certainty:
         self._length = self.agreed = self.count = self.certain = 0
         self._logprob = self._trust = _log(trust)
 
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
+    def follow(self, draft: Draft, rows: Rows | None, verdict: Verdict) -> bool:
+        """Take note of new tokens (`redraft.decoding.types.Follow`); return whether the output is to end there.
+
+        Of those that were added without a pass, only tokens of ``known`` may be shown.
+        """
         for node, token in verdict.added(draft):
             place = self._length
-            if self._add(token):
+            if self._add(token) or rows is None:
                 continue
             may_show = self._shows and self.certain == place
             if may_show or -math.inf < self._stop <= self._logprob:  # otherwise no probability is needed
@@ -66,11 +69,7 @@ class Certainty:
                 self.certain = place + 1
                 if self.count == place and self._logprob >= self._first_sight:
                     self.count = place + 1
-
-    def keep(self, tokens: Sequence[int]) -> None:
-        """Take note of tokens that were added without a pass; only those of ``known`` may be shown."""
-        for token in tokens:
-            self._add(token)
+        return self._logprob < self._stop and self._length - self.agreed >= LEAST_NEW
 
     def _add(self, token: int) -> bool:
         """Add a token to the output; return whether it is one of ``known``."""
@@ -79,42 +78,28 @@ class Certainty:
             self.agreed = self.count = self.certain = place + 1
         return self.agreed > place
 
-    @property
-    def stops(self) -> bool:
-        """Whether the output so far is to end here."""
-        return self._logprob < self._stop and self._length - self.agreed >= LEAST_NEW
-
 
 def _log(probability: float) -> float:
     return math.log(probability) if probability > 0 else -math.inf
 
 
 class Weighing:
-    """Follows one output; implements `redraft.decoding.types.Follower`.
-
-    Attributes:
-        stops: whether the output is to end: never.
-    """
-
-    stops = False
+    """How probable one output is, which never ends because of that."""
 
     def __init__(self) -> None:
         #: By token, with the end: log-probability, and how much the most probable one has more.
         self._tokens: list[tuple[float, float]] = []
         self._known = True
 
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
-        if draft.leaves_only and not draft.is_chain:  # the rows before them were not asked for
+    def follow(self, draft: Draft, rows: Rows | None, verdict: Verdict) -> bool:
+        """Take note of new tokens (`redraft.decoding.types.Follow`)."""
+        if rows is None or draft.leaves_only:  # the rows before the leaves were not asked for
             self._known = False
-            return
-        for node, token in verdict.added(draft):
-            best, logprob = rows.argmax(node), min(0.0, rows.logprob(node, token))
-            self._tokens.append((logprob, 0.0 if token == best else max(0.0, rows.logprob(node, best) - logprob)))
-
-    def keep(self, tokens: Sequence[int]) -> None:
-        """Take note of tokens that were added without a pass: nothing is known of them."""
-        self._known = False
+        else:
+            for node, token in verdict.added(draft):
+                best, logprob = rows.argmax(node), min(0.0, rows.logprob(node, token))
+                self._tokens.append((logprob, 0.0 if token == best else max(0.0, rows.logprob(node, best) - logprob)))
+        return False
 
     def of(self, length: int, *, finished: bool) -> Likelihood | None:
         """Return the likelihood of an output of so many tokens; None if it is unknown."""

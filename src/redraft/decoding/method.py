@@ -101,7 +101,7 @@ class Setup:
     options: Mapping[str, Value]
     end_tokens: frozenset[int]
     pad_token: int = 0
-    memory: dict[type, object] = field(default_factory=dict)
+    memory: dict[type, Any] = field(default_factory=dict)
     line_ends: frozenset[int] = frozenset()
 
     @property
@@ -119,8 +119,7 @@ class Setup:
         """
         if kind not in self.memory:
             self.memory[kind] = kind()
-        found = self.memory[kind]
-        assert isinstance(found, kind)  # noqa: S101  # for the type checker
+        found: T = self.memory[kind]
         return found
 
     def __getitem__(self, name: str) -> Any:
@@ -130,8 +129,6 @@ class Setup:
 
 #: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.
 COMMON = ("agree", "first_sight", "mask_k", "plain", "context", "max_tokens")
-#: Names of the options of a method that searches (`redraft.decoding.search`).
-SEARCH_OPTIONS = ("search", "hypotheses", "margin", "doubt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +152,7 @@ class Method:
         display: what is shown of partial outputs, unless the options say otherwise.
 
     Raises:
-        OptionError: a default is not allowed, two options have one name, one is missing, ``needs`` has something that
-            is no `Capability`, or ``bias`` is not among ``options``.
+        OptionError: a default is not allowed, two options have one name, or ``bias`` is not among ``options``.
     """
 
     name: str
@@ -172,18 +168,9 @@ class Method:
     display: Display = Display()
 
     def __post_init__(self) -> None:
-        for each in self.needs:
-            if not isinstance(each, Capability):
-                known = ", ".join(capability.name for capability in Capability)
-                raise OptionError(f"needs of method {self.name!r} must be of Capability ({known}), not {each!r}")
         if self.bias is not None and self.bias not in self.options:
             raise OptionError(f"bias of method {self.name!r} must be one of its options")
         names = [option.name for option in self.all_options]
-        wanted = {*SEARCH_OPTIONS} if "search" in names else set[str]()
-        if Capability.EARLY_EXIT in self.needs:
-            wanted.add("layers")
-        if missing := sorted(wanted.difference(names)):
-            raise OptionError(f"method {self.name!r} must have the option {missing[0]}")
         if twice := [name for name in names if names.count(name) > 1]:
             raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
         self.check({option.name: option.default for option in self.all_options})

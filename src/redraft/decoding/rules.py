@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import ROOT, Draft, Rows, Verdict
+from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
 
 #: ``choose(node, children)`` returns the accepted one of at least one child of ``node``, or None to stop.
 ChooseChild = Callable[[int, list[int]], int | None]
@@ -38,7 +38,7 @@ def argmax_child(draft: Draft, rows: Rows, node: int, children: list[int]) -> in
     return next((child for child in children if draft.tokens[child] == best), None)
 
 
-class Exact:
+class Exact(Rule):
     """Accepts a draft token only if it is the target's argmax, so the output equals greedy decoding."""
 
     def biases(self, draft: Draft) -> tuple[float, ...]:

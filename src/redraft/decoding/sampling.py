@@ -35,19 +35,17 @@ class Sampler:
         """Return the distribution of the token after ``node``: probabilities that sum to 1, without zeros."""
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
-        if self._top_k:
-            best = top_k(rows, node, self._top_k)
-            weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
-            return _normalised(best, weights, self._nucleus(weights))
-        whole = rows.distribution(node, self._temperature)
-        return whole if self._top_p == 1 else whole.nucleus(self._top_p)
-
-    def _nucleus(self, weights: list[float]) -> int | None:
-        """Return how many of the descending weights form the nucleus; None for all of them."""
-        if self._top_p == 1:
-            return None  # whatever the rounding of their sum
-        wanted = self._top_p * math.fsum(weights)
-        return next((size for size, mass in enumerate(accumulate(weights), 1) if mass >= wanted), None)
+        if not self._top_k:
+            whole = rows.distribution(node, self._temperature)
+            return whole if self._top_p == 1 else whole.nucleus(self._top_p)
+        best = top_k(rows, node, self._top_k)
+        weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
+        if self._top_p < 1:  # otherwise all, whatever the rounding of their sum
+            wanted = self._top_p * math.fsum(weights)
+            size = next((size for size, mass in enumerate(accumulate(weights), 1) if mass >= wanted), None)
+            best, weights = best[:size], weights[:size]
+        total = math.fsum(weights)
+        return {token: weight / total for (token, _log), weight in zip(best, weights, strict=True) if weight}
 
     def draw(self, distribution: Distribution) -> int:
         """Draw a token; weights need not sum to 1."""
@@ -58,13 +56,6 @@ class Sampler:
     def uniform(self) -> float:
         """Draw a number in [0, 1)."""
         return self._random.random()
-
-
-def _normalised(best: list[tuple[int, float]], weights: list[float], size: int | None) -> Distribution:
-    """Return the distribution of the first ``size`` tokens, or of all."""
-    kept = {token: weight for (token, _log), weight in zip(best[:size], weights[:size], strict=True) if weight}
-    mass = math.fsum(kept.values())
-    return {token: weight / mass for token, weight in kept.items()}
 
 
 WINDOW = Option("window", 10, 1, 10, "maximum tokens that the small model drafts at a time", whole=True)

@@ -60,49 +60,28 @@ class FunctionalToken:
     parsed: bool = True
 
 
-class FunctionalTokens:
-    """The functional tokens of a vocabulary by text.
-
-    Args:
-        tokens: all of them.
-        unknown: id of the one that also replaces characters missing from the vocabulary; None if there is none.
-    """
-
-    def __init__(self, tokens: Mapping[str, FunctionalToken], unknown: int | None = None) -> None:
-        self._tokens = {text: token for text, token in tokens.items() if text}
-        self._parsed = re.compile(f"({_any_of(text for text, token in self._tokens.items() if token.parsed)})")
-        self._starts = re.compile(f"(?={_any_of(self._tokens)})")
-        self.ids = frozenset(token.token for token in self._tokens.values() if token.parsed) - {unknown}
-
-    def __getitem__(self, text: str) -> FunctionalToken:
-        return self._tokens[text]
-
-    def parsed(self, text: str) -> list[str]:
-        """Split a text; every second part is a token that a tokenizer would recognise."""
-        return self._parsed.split(text)
-
-    def cut(self, text: str) -> list[str]:
-        """Split a text so that no part contains a functional token."""
-        places = [0, *[match.start() + 1 for match in self._starts.finditer(text)], len(text)]
-        return [text[start:end] for start, end in pairwise(places) if start < end]
-
-
-def _any_of(texts: Iterable[str]) -> str:
-    """Return a pattern that matches any of several texts, the longest one possible."""
-    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)"
-
-
 class PromptTokenizer:
     """Makes the ids of prompts.
 
     Args:
         tokenize: the model's tokenizer, without start and end tokens.
-        functional: its functional tokens.
+        functional: its functional tokens by text.
         before: text of one of them.  Some tokenizers put a space before a text, but not after such a token.
+        unknown: id of the one that also replaces characters missing from the vocabulary; None if there is none.
     """
 
-    def __init__(self, tokenize: Tokenize, functional: FunctionalTokens, before: str = "") -> None:
-        self._tokenize, self._functional, self._before = tokenize, functional, before
+    def __init__(
+        self,
+        tokenize: Tokenize,
+        functional: Mapping[str, FunctionalToken],
+        before: str = "",
+        unknown: int | None = None,
+    ) -> None:
+        self._tokenize, self._before = tokenize, before
+        self._functional = {text: token for text, token in functional.items() if text}
+        parsed = {text: token.token for text, token in self._functional.items() if token.parsed}
+        self._parsed, self._starts = re.compile(f"({_any_of(parsed)})"), re.compile(f"(?={_any_of(self._functional)})")
+        self._ids = frozenset(parsed.values()) - {unknown}
 
     def __call__(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Return the ids of the whole prompt."""
@@ -126,7 +105,7 @@ class PromptTokenizer:
                 yield text, FunctionalToken(segment.token)
                 text = ""
             elif segment.special:
-                first, *rest = self._functional.parsed(segment.text)
+                first, *rest = self._parsed.split(segment.text)
                 text += first
                 for token, after in zip(rest[::2], rest[1::2], strict=True):
                     yield text, self._functional[token]
@@ -137,15 +116,18 @@ class PromptTokenizer:
 
     def _plain(self, text: str, start: bool) -> list[int]:
         """Return the ids of a text without recognising functional tokens."""
-        ids = self._joined(self._functional.cut(text), start)
-        if self._functional.ids.isdisjoint(ids):
+        places = [0, *[match.start() + 1 for match in self._starts.finditer(text)], len(text)]
+        ids = self._joined([text[begin:end] for begin, end in pairwise(places) if begin < end], start)
+        if self._ids.isdisjoint(ids):
             return ids
         return self._joined(list(text), start)  # other tokens were merged into a functional one
 
     def _joined(self, parts: Sequence[str], start: bool) -> list[int]:
         ids = list(self._first(parts[0], start))
         for part in parts[1:]:
-            ids += self._continuation(part)
+            # It continues another, so no tokenizer may add a space before it.
+            line, after = self._tokenize("\n", False), self._tokenize("\n" + part, False)
+            ids += after[len(line) :] if after[: len(line)] == line else self._tokenize(part, False)
         return ids
 
     def _first(self, text: str, start: bool) -> Sequence[int]:
@@ -155,8 +137,7 @@ class PromptTokenizer:
         ids = self._tokenize(self._before + text, True)
         return ids[1:] if ids[0] == self._functional[self._before].token else self._tokenize(text, False)
 
-    def _continuation(self, text: str) -> Sequence[int]:
-        """Return the ids of a text that continues another, where no tokenizer adds a space before it."""
-        line = self._tokenize("\n", False)
-        ids = self._tokenize("\n" + text, False)
-        return ids[len(line) :] if ids[: len(line)] == line else self._tokenize(text, False)
+
+def _any_of(texts: Iterable[str]) -> str:
+    """Return a pattern that matches any of several texts, the longest one possible."""
+    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)"

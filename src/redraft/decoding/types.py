@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar
 
 from redraft.decoding.selection import EVERYTHING, Selection
 
@@ -57,32 +57,19 @@ Barred: TypeAlias = Mapping[int, frozenset[int]]
 NOTHING_BARRED: Barred = {}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Provenance:
-    """The origin of a draft token; acceptance rules may depend on it, as in AASD.
+    """Origins of a draft token, for legends; acceptance rules may depend on them, as in AASD.
 
-    A plug-in makes its own, one object for each origin: two objects are never equal.
-
-    Attributes:
-        name: what the tokens were taken from, for legends.
+    A plug-in has names of its own for others.
     """
 
-    name: str
+    SHOWN = "what was shown"
+    PREVIOUS = "what was hidden"
+    PROMPT = "the prompt"
+    GENERATED = "generated text"
+    MODEL = "the small model's draft"
+    ITERATION = "the last iteration"
 
-    SHOWN: ClassVar[Provenance]
-    PREVIOUS: ClassVar[Provenance]
-    PROMPT: ClassVar[Provenance]
-    GENERATED: ClassVar[Provenance]
-    MODEL: ClassVar[Provenance]
-    ITERATION: ClassVar[Provenance]
-
-
-Provenance.SHOWN = Provenance("what was shown")
-Provenance.PREVIOUS = Provenance("what was hidden")
-Provenance.PROMPT = Provenance("the prompt")
-Provenance.GENERATED = Provenance("generated text")
-Provenance.MODEL = Provenance("the small model's draft")
-Provenance.ITERATION = Provenance("the last iteration")
 
 #: Both parts of the previous output.
 OF_PREVIOUS = frozenset({Provenance.SHOWN, Provenance.PREVIOUS})
@@ -95,7 +82,7 @@ class Draft:
     Attributes:
         tokens: (n,) token ids.
         parents: (n,) node of each token's parent, `ROOT` for those that follow the prefix directly.
-        provenance: (n,) origin of each token.
+        provenance: (n,) origin of each token (`Provenance`).
         distributions: (n,) distribution from which each token was sampled; empty if nothing was sampled.
         prompt_rows: number of rows of the prefix that the drafter requests from the same pass (see `Score`).
         leaves_only: whether only rows of leaves are read if there are several; a backend may leave out nodes that it
@@ -107,7 +94,7 @@ class Draft:
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
-    provenance: tuple[Provenance, ...] = ()
+    provenance: tuple[str, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     prompt_rows: int = 1
     leaves_only: bool = False
@@ -116,16 +103,20 @@ class Draft:
     depth: int = field(init=False, repr=False, compare=False)
 
     @classmethod
-    def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
+    def of(cls, steps: Sequence[tuple[int, str]]) -> Draft:
+        """Make a draft without branches of tokens with their provenances."""
+        return cls(tuple(token for token, _ in steps), tuple(range(ROOT, len(steps) - 1)), tuple(of for _, of in steps))
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], provenance: str) -> Draft:
         """Make a draft without branches."""
-        return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
+        return cls.of([(token, provenance) for token in tokens])
 
     @classmethod
     def previous(cls, tokens: Sequence[int], shown: int) -> Draft:
         """Make a draft of the previous output, of which the reader sees the first ``shown`` tokens."""
-        shown = min(shown, len(tokens))
-        provenance = (Provenance.SHOWN,) * shown + (Provenance.PREVIOUS,) * (len(tokens) - shown)
-        return replace(cls.chain(tokens, Provenance.PREVIOUS), provenance=provenance)
+        seen = Provenance.SHOWN, Provenance.PREVIOUS
+        return cls.of([(token, seen[place >= shown]) for place, token in enumerate(tokens)])
 
     def __post_init__(self) -> None:
         size = len(self.tokens)
@@ -163,15 +154,15 @@ class Draft:
 
     def keeping(self, nodes: Sequence[int]) -> Draft:
         """Return this draft with only some of its nodes, given in order and each with its parent."""
+        if len(nodes) == len(self):
+            return self
         renumbered = {ROOT: ROOT} | {old: new for new, old in enumerate(nodes)}
-        return Draft(
-            tuple([self.tokens[node] for node in nodes]),
-            tuple([renumbered[self.parents[node]] for node in nodes]),
-            tuple([self.provenance[node] for node in nodes]),
-            tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
-            self.prompt_rows,
-            self.leaves_only,
-            self.settled,
+        return replace(
+            self,
+            tokens=tuple([self.tokens[node] for node in nodes]),
+            parents=tuple([renumbered[self.parents[node]] for node in nodes]),
+            provenance=tuple([self.provenance[node] for node in nodes]),
+            distributions=tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
         )
 
 
@@ -290,26 +281,39 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompt:
+    """A model's input for one update.
+
+    Attributes:
+        ids: input of the (decoder of the) model, at least one id unless the source is empty.
+        source_ids: ids of the source text alone, without a template, if known, for drafters that copy from it.
+        encoder: input of the encoder; empty for decoder-only models.
+        selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
+    """
+
+    ids: tuple[int, ...] = ()
+    source_ids: tuple[int, ...] = ()
+    encoder: tuple[int, ...] = ()
+    selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a drafter can see.
 
     Attributes:
-        prompt: ids of the prompt.
-        source_ids: ids of the source text alone, if known, for drafters that copy from it.
+        prompt: what the model reads.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
         shown: how many of these, from the first on, the reader sees.
         room: number of draft tokens that can still be useful.
-        encoder: ids read by the encoder, for drafters with a model of their own.
         line_end: returns how many ids of an output precede the line break that ends it; None if none does.
     """
 
-    prompt: tuple[int, ...]
+    prompt: Prompt
     output: tuple[int, ...]
     previous: tuple[int, ...]
     room: int
-    source_ids: tuple[int, ...] = ()
-    encoder: tuple[int, ...] = ()
     shown: int = 0
     line_end: Callable[[Sequence[int]], int | None] = field(default=lambda _output: None, repr=False, compare=False)
 
@@ -342,12 +346,17 @@ def counted(asking: Asking[T], spare: Spare | None = None) -> Asking[tuple[T, in
         asking.close()
 
 
-@runtime_checkable
 class Drafter(Protocol):
     """Proposes drafts for one decoding. Every update gets a new one, so it may keep state."""
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the next draft, empty for plain autoregression.  May request scores from a draft model."""
+    def propose(self, context: Context) -> Draft:
+        """Return the next draft; by default an empty one, for plain autoregression."""
+        return EMPTY_DRAFT
+
+    def drafting(self, context: Context) -> Asking[Draft]:
+        """Return the next draft; may request scores from a draft model, but by default only calls `propose`."""
+        yield from ()
+        return self.propose(context)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Called after every target pass with its result; does nothing by default.
@@ -357,37 +366,24 @@ class Drafter(Protocol):
         return  # so that it is not abstract
 
 
-@runtime_checkable
 class Rule(Protocol):
-    """Decides which part of a draft is accepted.
-
-    A rule that accepts the argmax of (1 - b) P + b delta(draft) (SSBD v2, equation 3), or fewer tokens, also has a
-    method ``biases(draft)``, which returns b for each draft token: 0 for exact acceptance, 1 for accepting everything.
-    """
+    """Decides which part of a draft is accepted; to be subclassed."""
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Return the accepted path and the token after it."""
 
+    def biases(self, draft: Draft) -> tuple[float, ...] | None:
+        """Return b for each draft token if the rule accepts the argmax of (1 - b) P + b delta(draft), or fewer tokens.
 
-@runtime_checkable
-class Follower(Protocol):
-    """Follows an output while it is decoded."""
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
-
-    def keep(self, tokens: Sequence[int]) -> None:
-        """Take note of tokens that were added without a pass."""
-
-    @property
-    def stops(self) -> bool:
-        """Whether the output so far is to end here."""
+        This is equation 3 of SSBD v2: 0 is exact acceptance, and 1 accepts everything.  By default, return None, for
+        another rule.
+        """
+        return None
 
 
-def biases_of(rule: Rule, draft: Draft) -> tuple[float, ...] | None:
-    """Return the bias of a rule towards each token of a draft; None if it has none."""
-    biases: Callable[[Draft], tuple[float, ...] | None] | None = getattr(rule, "biases", None)
-    return biases(draft) if biases else None
+#: ``follow(draft, rows, verdict)`` takes note of tokens that are added to an output, and returns whether it is to end
+#: there; the rows are those of the pass, None if they were added without one.
+Follow: TypeAlias = Callable[[Draft, Rows | None, Verdict], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,23 +433,6 @@ class Output:
     def cut(self) -> bool:
         """Whether it was cut at the limit or at a loop, so that its end is missing."""
         return not (self.finished or self.stopped)
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A model's input for one update.
-
-    Attributes:
-        ids: input of the (decoder of the) model, at least one id unless the source is empty.
-        source_ids: ids of the source text alone, without a template.
-        encoder: input of the encoder; empty for decoder-only models.
-        selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
-    """
-
-    ids: tuple[int, ...] = ()
-    source_ids: tuple[int, ...] = ()
-    encoder: tuple[int, ...] = ()
-    selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

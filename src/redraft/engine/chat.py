@@ -15,26 +15,28 @@ from redraft.decoding.decode import decode
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import Asking
+from redraft.decoding.types import Asking, Prompt
 from redraft.engine.lanes import Ids, Task, Wish
 from redraft.errors import OptionError
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer.
+    """The answer to a chat, or a translation.
 
     Attributes:
-        text: what the model wrote, as it wrote it.
+        text: what the model wrote, of a chat as it wrote it.
         cut: whether it was cut before the model ended it.
-        read: tokens of the prompt.
+        read: tokens of the prompts.
         written: tokens of the answer.
+        remarks: what is wrong with it all the same, such as another script; one sentence each.
     """
 
     text: str
     cut: bool = False
     read: int = 0
     written: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 class Chat:
@@ -79,7 +81,7 @@ class Chat:
 
         def run(draft: Ids) -> Asking[tuple[Answered, Ids]]:
             output = yield from decode(
-                ids, PreviousOutput(), Exact(), previous=draft, end_tokens=vocabulary.end_tokens, limit=limit
+                Prompt(ids), PreviousOutput(), Exact(), previous=draft, end_tokens=vocabulary.end_tokens, limit=limit
             )
             text = self.bytes_of(output.tokens).decode(errors="replace")
             return Answered(text, output.cut, len(ids), len(output.tokens)), output.tokens

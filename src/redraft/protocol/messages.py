@@ -152,10 +152,7 @@ class AudioEnd(Message):
 
 
 class Listening(Told):
-    """How far a stream of audio has been received and recognised; sent about every second of it.
-
-    If the recogniser is more than five seconds behind, it is sent every second even without progress.
-    """
+    """How far a stream of audio has been received and recognised; sent every second."""
 
     type: Literal["listening"] = "listening"
     stream: str

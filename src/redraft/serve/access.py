@@ -39,17 +39,11 @@ class ApiKeys:
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue
-            if (found := re.fullmatch(r"(.+):([0-9a-fA-F]{64})", line.strip())) is None:
-                raise OptionError(
-                    f"keys file {str(path)!r}, line {number}: must be NAME:SHA256, as --new-key writes it"
-                )
-            name, digest = found.groups()
-            if name in self._hashes:
-                raise OptionError(
-                    f"keys file {str(path)!r}, line {number}: another line has a key named {name!r}; delete the "
-                    "line of the key that is no longer used, or rename one"
-                )
-            self._hashes[name] = bytes.fromhex(digest)
+            found = re.fullmatch(r"(.+):([0-9a-fA-F]{64})", line.strip())
+            if found is None or found[1] in self._hashes:
+                problem = "must be NAME:SHA256, as --new-key writes it, with a name that no other line has"
+                raise OptionError(f"keys file {str(path)!r}, line {number}: {problem}")
+            self._hashes[found[1]] = bytes.fromhex(found[2])
 
     def __contains__(self, name: str) -> bool:
         """Whether a key has this name."""

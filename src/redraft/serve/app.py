@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,9 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
 
-from redraft import interrupt
 from redraft.backends.costs import LearnedCosts
-from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, fitting, on_transformers, open_copies
+from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, on_transformers, open_models
 from redraft.backends.options import MOST_SEQUENCES
 from redraft.backends.remote.address import is_remote
 from redraft.captions.languages import parse_language
@@ -25,12 +24,10 @@ from redraft.captions.script import writing_of
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import open_slots
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.engine.engine import Engine, Engines
 from redraft.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
 from redraft.engine.slots import SlotPool
 from redraft.errors import OptionError
-from redraft.models import SMALL_OF
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.http import endpoints, pages
@@ -39,7 +36,6 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
-from redraft.serve.http.turns import Turns
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import Service
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
@@ -71,8 +67,7 @@ def open_hub(settings: ServeSettings) -> Hub:
     """Return the hub, with its models unless it serves only viewers.  Raises `RedraftError` if one cannot be used."""
     if settings.viewers_only:
         return make_hub(settings, None, [])
-    with interrupt.ends_process():
-        engines = open_backends(settings)
+    engines = open_backends(settings)
     service = Service(engines[0], settings)
     try_recogniser(settings, service.languages[0])
     return make_hub(settings, service, engines)
@@ -82,38 +77,17 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     """Load the models of every engine, by name, with their share of the slots.
 
     Raises:
+        CapabilityError: a draft model is needed and none is known, or is given and not needed.
         ModelError: a model does not exist, or its file is invalid.
         OptionError: a method or an option is unknown, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
-    slots = -(-settings.slots // count)
-    # What takes further sequences of the cache for each slot -> their number.
-    trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
-    reason = max(trees, key=trees.__getitem__, default="")
-    branches = trees.get(reason, 0)
-    most = MOST_SEQUENCES // (1 + branches)
-    if trees and slots > most:
-        raise OptionError(
-            f"must be at most {most * count} for {reason}, whose draft trees take sequences of the cache "
-            f"too, not {settings.slots}",
-            "slots",
-        )
+    slots, most = -(-settings.slots // count), MOST_SEQUENCES // (1 + BRANCHES_OF_A_TREE)
+    if slots > most and any(Capability.TREES in method.needs for method in methods):
+        problem = f"must be at most {most * count} for draft trees, which take sequences of the cache too"
+        raise OptionError(f"{problem}, not {settings.slots}", "slots")
     engine = {"context_length": _CONTEXT_LENGTH, **settings.engine}
-    names = {TARGET: settings.model}
-    small = settings.draft_model or SMALL_OF.get(settings.model)
-    if small and any(method.small_model for method in methods):
-        names[DRAFT_MODEL] = small
-    opened = {
-        model: open_copies(
-            name,
-            engine if model == TARGET else fitting(name, engine),
-            slots=slots,
-            branches=branches * slots,
-            count=count,
-        )
-        for model, name in names.items()
-    }
-    return [{model: backends[engine] for model, backends in opened.items()} for engine in range(count)]
+    return open_models(methods, settings.model, settings.draft_model, engine, slots, ExitStack(), count)
 
 
 def _engines(settings: ServeSettings) -> int:
@@ -176,20 +150,15 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)
 
-    settings = hub.settings
-    # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
-    own = {"localhost", "127.0.0.1", "::1", settings.host}
-    hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
     sharing = Middleware(
         CORSMiddleware,
-        allow_origins=settings.origins,
+        allow_origins=hub.settings.origins,
         allow_methods=("GET", "POST", "DELETE"),
         allow_headers=("*",),
         allow_private_network=True,
         expose_headers=("content-disposition", "retry-after"),
         max_age=7200,
     )
-    turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
             *endpoints.routes(),
@@ -201,13 +170,13 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         ],
         lifespan=lifespan,
         middleware=[
-            *([sharing] if settings.origins else []),
-            Middleware(Guard, turns, hosts, settings.origins, local=local, refused=hub.metrics.count_refusal),
+            *([sharing] if hub.settings.origins else []),
+            Middleware(Guard, hub, local=local),
         ],
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
-    app.state.hub, app.state.turns, app.state.qr_codes = hub, turns, QrCodes()
+    app.state.hub, app.state.qr_codes = hub, QrCodes()
     return app
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -134,10 +134,14 @@ class TargetCounts:
 
     def message(self, lane: Lane) -> protocol.TargetStats:
         """Return the statistics as a message, with the lane's count of skipped updates."""
-        skipped = {"coalesced": lane.coalesced, "abandoned": lane.abandoned}
-        plain_passes = self.tally.tokens + self.tally.finished
-        counts = {**asdict(self.tally), **skipped, "plain_passes": plain_passes}  # the message ignores others
-        return protocol.TargetStats(shown=self.shown, erased=self.erased, **counts)
+        return protocol.TargetStats(
+            **asdict(self.tally),  # of which the message ignores some
+            plain_passes=self.tally.tokens + self.tally.finished,
+            shown=self.shown,
+            erased=self.erased,
+            coalesced=lane.coalesced,
+            abandoned=lane.abandoned,
+        )
 
 
 class SessionCounts:
@@ -173,14 +177,6 @@ class SessionCounts:
             lanes: the lanes by language; empty before they are made.
             able: what the model can do, if that is not enough.
         """
-        return protocol.Stats(
-            targets={target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes},
-            lag_ms=_quantile(self._lags, 0.5),
-            lag_p95_ms=_quantile(self._lags, 0.95),
-            able=able or None,
-        )
-
-
-def _quantile(values: Collection[float], share: float) -> float:
-    """Return the ``share`` quantile of the values, interpolated as in the benchmarks; 0 if there are none."""
-    return round(float(np.quantile(list(values), share)), 1) if values else 0.0
+        targets = {target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes}
+        lag, late = np.quantile(self._lags or [0.0], (0.5, 0.95)).round(1).tolist()  # interpolated as in benchmarks
+        return protocol.Stats(targets=targets, lag_ms=lag, lag_p95_ms=late, able=able or None)

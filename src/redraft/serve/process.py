@@ -6,9 +6,9 @@ import json
 import logging
 import time
 from contextlib import suppress
-from io import FileIO
+from io import FileIO, TextIOWrapper
+from logging.handlers import QueueHandler, QueueListener
 from queue import Full, Queue
-from threading import Thread
 from typing import IO, Any
 
 from redraft import deadlines
@@ -63,34 +63,28 @@ def _more(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-class Beside(logging.Handler):
+class Beside(QueueHandler):
     """Writes lines on a thread of its own: a pipe that nobody reads must not stop the event loop.
 
     Lines that do not fit into the queue are dropped.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        super().__init__()
-        self._stream, self._lines = stream, Queue[str](_MOST_LINES)
-        Thread(target=self._write, name="logs", daemon=True).start()
+        self._lines = Queue[logging.LogRecord](_MOST_LINES)
+        super().__init__(self._lines)
+        text = TextIOWrapper(stream, "utf-8", "backslashreplace", write_through=True)  # type: ignore[arg-type]
+        QueueListener(self._lines, logging.StreamHandler(text)).start()
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def enqueue(self, record: logging.LogRecord) -> None:
         """Queue a record's line."""
         with suppress(Full):
-            self._lines.put_nowait(self.format(record))
+            self._lines.put_nowait(record)
 
     def flush(self) -> None:
         """Wait until everything is written, for a short time; `logging.shutdown` calls this when Python ends."""
         until = time.monotonic() + deadlines.LOGS
         while self._lines.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.001)
-
-    def _write(self) -> None:
-        while True:
-            line = self._lines.get()
-            with suppress(OSError, ValueError):  # it is closed
-                self._stream.write(f"{line}\n".encode(errors="backslashreplace"))
-            self._lines.task_done()
 
 
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[bytes] | None = None) -> None:

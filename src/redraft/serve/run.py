@@ -12,19 +12,17 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-import anyio
 import h11
 import uvicorn
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -36,7 +34,7 @@ from redraft.folders import cache_folder
 from redraft.interrupt import end_process_after
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.http.security import MOST_QUERY
-from redraft.serve.http.turns import Braked, Turns
+from redraft.serve.http.turns import Braked
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings, ip_of
@@ -90,12 +88,10 @@ def _own(names: Collection[str]) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder) as fresh:  # only its owner can read it
-            files = [Path(fresh) / name for name in ("key", "cert")]
-            ask += ["-keyout", str(files[0]), "-out", str(files[1])]
-            subprocess.run(ask, check=True, capture_output=True, timeout=_SECONDS)
             both = Path(fresh) / "both"
             both.touch(mode=0o600)
-            both.write_bytes(b"".join(file.read_bytes() for file in files))
+            ask += ["-keyout", str(both), "-out", str(both)]  # the certificate goes behind the key
+            subprocess.run(ask, check=True, capture_output=True, timeout=_SECONDS)
             both.replace(path)
     except (OSError, subprocess.SubprocessError) as error:
         raise OptionError(f"self-signed needs the program openssl, which failed: {error}", "tls") from None
@@ -107,21 +103,13 @@ log = logging.getLogger(__name__)
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
-#: Maximum number of connections that wait to be accepted, and seconds to wait after one that could not be.
-_QUEUE, _NOT_ACCEPTED = 1024, 1.0
+#: Maximum number of connections that wait to be accepted.
+_QUEUE = 1024
 #: Maximum bytes of a request's head: every header takes 3 microseconds, and can be four bytes long.
 _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers, or
 #: answers no probe, to close those of devices that have gone in the middle of a request or of a transcript.
 _USER_TIMEOUT = 30_000
-#: Seconds within which a client must have agreed on TLS.
-_HANDSHAKE = 10.0
-#: Path -> description.
-_PLACES = {
-    "Page": ("/", "speak, type or play the demo talk"),
-    "Rooms": ("/rooms", "links, QR code and overlay of a room"),
-    "API": ("/docs", "websocket and HTTP"),
-}
 
 
 def url(settings: ServeSettings, host: str, port: int) -> str:
@@ -137,20 +125,22 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     if settings.viewers_only:
         what = ("viewers", "bold"), " of sessions on other servers"
     console.print(Text.assemble("\nRedraft serves ", *what, "\n"), highlight=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    places = [(name, place) for name, place in _PLACES.items() if name == "Rooms" or not settings.viewers_only]
-    places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
-    for name, (path, about) in places:
+    places = [("Rooms", "/rooms", "links, QR code and overlay of a room")]
+    if not settings.viewers_only:
+        places = [("Page", "/", "speak, type or play the demo talk"), *places, ("API", "/docs", "websocket and HTTP")]
+    places += [("", f"/rooms/{room}", "") for room in settings.rooms]
+    table = Table.grid(Column(no_wrap=True), Column(no_wrap=True), Column(), padding=(0, 2))
+    for name, path, about in places:
         address = url(settings, host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
-    console.print()
-    for line in _remarks(settings):
-        console.print(f"  {line}", style="dim", highlight=False, markup=False)
-    console.print()
+    remarks = {
+        "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE": settings.local,
+        "An API key is needed to begin a session, not to watch one.": settings.key_file,
+        "Ctrl-C finishes the current captions and stops; a second one stops at once.": True,
+    }
+    lines = "\n".join(f"  {line}" for line, holds in remarks.items() if holds)
+    console.print(f"\n{lines}\n", style="dim", highlight=False, markup=False)
 
 
 def _name(settings: ServeSettings) -> str:
@@ -168,14 +158,6 @@ def _own_address() -> str:
         except OSError:
             return ""
         return str(asking.getsockname()[0])
-
-
-def _remarks(settings: ServeSettings) -> Iterator[str]:
-    if settings.local:
-        yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
-    if settings.key_file:
-        yield "An API key is needed to begin a session, not to watch one."
-    yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
 class Requests(H11Protocol):
@@ -218,27 +200,21 @@ def _websocket(**given: Any) -> Braked:
 
 
 class CaptionServer(uvicorn.Server):
-    """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends.
+    """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
 
-    Connections to the listening socket are accepted in turn (`redraft.serve.http.turns`).
-    """
-
-    def __init__(self, hub: Hub, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        self._hub, self._listening = hub, listening
-        self._tls: dict[str, Any] = {"ssl": tls, "ssl_handshake_timeout": _HANDSHAKE} if tls else {}
-        #: Connections that are being set up.
-        self._beginning: set[asyncio.Task[None]] = set()
+    def __init__(self, hub: Hub, tls: ssl.SSLContext | None = None) -> None:
+        self._hub = hub
         self._draining: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._dead_since: float | None = None
-        #: When the first signal came.
+        #: When the first signal came, and when the engine was last seen alive.
         self._asked: float | None = None
-        app = make_app(hub)
-        self._turns: Turns = app.state.turns
-        self._accepting: asyncio.Task[None] | None = None
+        self._alive = time.monotonic()
+        #: Whether it ended because its engine has stopped.
+        self.failed = False
         super().__init__(
             uvicorn.Config(
-                app,
+                make_app(hub),
+                backlog=1,  # connections accepted in a round of the loop; see `Listening`
+                ssl_context_factory=(lambda *_: tls) if tls else None,
                 http=_http,  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
@@ -254,72 +230,29 @@ class CaptionServer(uvicorn.Server):
             )
         )
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and accept connections."""
-        self._loop = asyncio.get_running_loop()
-        await super().startup([])
-        self._listening.setblocking(False)
-        self._accepting = self._loop.create_task(self._accept(self._loop))
-
-    async def _accept(self, loop: asyncio.AbstractEventLoop) -> None:
-        while True:
-            # Nothing is accepted before it can be served: a cancelled `sock_accept` may lose what it has accepted.
-            await anyio.wait_readable(self._listening)
-            try:
-                begun = loop.create_task(self._serve_one(loop, self._listening.accept()[0]))
-                self._beginning.add(begun)  # or it could be collected
-                begun.add_done_callback(self._beginning.discard)
-                await asyncio.wait([begun], timeout=0 if self._tls else None)  # others need not wait for a handshake
-            except (BlockingIOError, ConnectionError):  # the client has gone
-                pass
-            except OSError:  # such as too many open files
-                log.exception("a connection could not be accepted")
-                await asyncio.sleep(_NOT_ACCEPTED)
-            await self._turns.turn("")
-
-    async def _serve_one(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
-        given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
-        try:
-            await loop.connect_accepted_socket(partial(_http, **given), connection, **self._tls)
-        except OSError:  # a client that has gone, or has no certificate of ours, or speaks no TLS
-            connection.close()
-        except Exception:  # otherwise nobody could connect any more
-            log.exception("a connection could not be set up")
-            connection.close()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more connections, and end."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.wait([self._accepting])
-        await super().shutdown([self._listening])
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second; end the process if it does neither in time, whatever hangs."""
         now = time.monotonic()
-        if self._asked is None and self._loop is not None:
+        if self._asked is None:
             self._asked = now
-            self._loop.call_soon_threadsafe(self.stop)
             end_process_after(self._hub.settings.drain_seconds + deadlines.AFTER_DRAIN)
-        elif self._asked is None or now - self._asked > deadlines.TOGETHER:
+        elif now - self._asked > deadlines.TOGETHER:
             self.should_exit = self.force_exit = True
             end_process_after(deadlines.AT_ONCE)
 
     def stop(self) -> None:
         """Drain, then end."""
-        if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._drain())
+        self._draining = self._draining or asyncio.get_running_loop().create_task(self._drain())
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end; also a few seconds after the engine has stopped, which only a new process can restart."""
-        if not self._hub.engines.alive and self._dead_since is None:
-            self._dead_since = time.monotonic()
+        if self._asked is not None:
+            self.stop()
+        now = time.monotonic()
+        if self._hub.engines.alive:
+            self._alive = now
+        self.failed = now - self._alive >= deadlines.WITHOUT_ENGINE
         return await super().on_tick(counter) or self.failed
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended because its engine has stopped."""
-        return self._dead_since is not None and time.monotonic() - self._dead_since >= deadlines.WITHOUT_ENGINE
 
     async def _drain(self) -> None:
         log.info("stopping after the captions in progress")
@@ -329,12 +262,20 @@ class CaptionServer(uvicorn.Server):
             self.should_exit = True
 
 
-def listen(host: str, port: int) -> socket.socket:
+class Listening(socket.socket):
+    """A socket whose queue is long, also if asyncio, which accepts as many at once, wants a short one."""
+
+    def listen(self, backlog: int = _QUEUE) -> None:
+        """Listen."""
+        super().listen(_QUEUE)
+
+
+def listen(host: str, port: int) -> Listening:
     """Return a listening socket.  Raises `OptionError` if the address cannot be used."""
     made = None
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, number)
+        made = Listening(family, kind, number)
         # On Windows, SO_REUSEADDR would let two servers share a port.
         option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
         made.setsockopt(socket.SOL_SOCKET, option, 1)
@@ -343,7 +284,7 @@ def listen(host: str, port: int) -> socket.socket:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _USER_TIMEOUT // 1000)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         made.bind(address)
-        made.listen(_QUEUE)
+        made.listen()
     except OSError as error:
         if made is not None:
             made.close()
@@ -371,10 +312,10 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
             log.info("listening on %s", url(settings, host, port))
         else:
             greet(settings, port, console)
-        server = CaptionServer(hub, listening, tls)
+        server = CaptionServer(hub, tls)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # ignored under nohup
             signal.signal(signal.SIGHUP, server.handle_exit)
-        asyncio.run(server.serve())
+        asyncio.run(server.serve([listening]))
         if hub.engines.running:  # its model hangs, and may keep Python from ending
             log.critical("the engine does not end: start the server again")
             logging.shutdown()

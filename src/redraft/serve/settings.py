@@ -6,21 +6,16 @@ Flags take precedence over the environment, and the environment over the file.
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
-from collections.abc import Collection
+import tomllib
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
-from pydantic import Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-    TomlConfigSettingsSource,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redraft.backends.options import checked
 from redraft.errors import OptionError
@@ -29,10 +24,10 @@ from redraft.models.hub import default_model
 _PREFIX = "REDRAFT_SERVE_"
 
 
-class ServeSettings(BaseSettings):
+class ServeSettings(BaseModel):
     """The operator's settings, with their allowed values."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="address to listen on; needs API keys unless it is a loopback address")
     port: int = Field(8765, ge=0, le=65535, description="port; 0 picks a free one")
@@ -126,18 +121,6 @@ class ServeSettings(BaseSettings):
     )
     log_text: bool = Field(False, description="allow transcript text in logs")
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources in order of precedence: flags, environment, and the file given to `load`."""
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
-
     @property
     def key_file(self) -> Path | None:
         """The file of API keys; None if the server cannot start sessions, which needs no keys."""
@@ -171,22 +154,21 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     Raises:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.
     """
-    if file is not None and not file.is_file():
-        raise OptionError(f"settings file {str(file)!r} must be an existing TOML file")
-    _check_environment()
-
-    class FromFile(ServeSettings):
-        model_config = SettingsConfigDict(toml_file=file)
-
-    given = {name: value for name, value in flags.items() if value is not None}
+    values, places = dict[str, Any](), dict[str, str]()
+    for name, value, place in _given(file, flags):
+        if name not in ServeSettings.model_fields:
+            nearest = get_close_matches(name, ServeSettings.model_fields, 1)
+            known = f"the nearest is {nearest[0]}" if nearest else f"there are {', '.join(ServeSettings.model_fields)}"
+            raise OptionError(f"{place or repr(name)} is not a setting: {known}")
+        joined = isinstance(value, dict) and isinstance(values.get(name), dict)
+        values[name], places[name] = {**values[name], **value} if joined else value, place
     try:
-        found = FromFile(**given)
+        found = ServeSettings(**values)
     except ValidationError as error:
-        raise _refusal(error, given, file) from None
-    except SettingsError as error:
-        raise OptionError(f"{error}: lists and objects in the environment must be JSON") from None
-    except (OSError, ValueError) as error:
-        raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        problem = f": {first['msg'].partition(', unable to')[0]}, not {first['input']!r}"
+        raise (OptionError(places[name] + problem) if places[name] else OptionError(problem, name)) from None
     checked(found.engine)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
@@ -206,31 +188,23 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     return found
 
 
-def _check_environment() -> None:
-    """Reject unknown variables with our prefix, which pydantic ignores."""
-    known = {f"{_PREFIX}{name.upper()}" for name in ServeSettings.model_fields}
-    for variable in os.environ:
-        if variable.upper().startswith(_PREFIX) and variable.upper() not in known:
-            raise OptionError(f"{variable} in the environment is not a setting{_nearest(variable, _PREFIX)}")
-
-
-def _nearest(name: str, prefix: str = "") -> str:
-    """Return the end of an error message about an unknown name: the closest one, or all if none is close."""
-    known = list(ServeSettings.model_fields)
-    nearest = get_close_matches(name[len(prefix) :].lower(), known, 1)  # a common prefix would make all of them close
-    names = [prefix + each.upper() if prefix else each for each in nearest or known]
-    return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
-
-
-def _refusal(error: ValidationError, given: Collection[str], file: Path | None) -> OptionError:
-    """Return pydantic's first problem as an error; ``given`` are the names of flags."""
-    first = error.errors(include_url=False)[0]
-    name = str(first["loc"][0])
-    if name not in ServeSettings.model_fields:
-        return OptionError(f"{name!r} is not a setting{_nearest(name)}")
-    problem = f": {first['msg'].partition(', unable to')[0]}, not {first['input']!r}"
-    if name in given:
-        return OptionError(problem, name)
-    variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)
-    where = f"{variable} in the environment" if variable else f"setting {name} in {str(file)!r}"
-    return OptionError(where + problem)
+def _given(file: Path | None, flags: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """Yield name, value and place of what is set, each source before those that override it; flags have no place."""
+    if file is not None:
+        try:
+            read = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
+        for name, value in read.items():
+            yield name, value, f"{name} in {str(file)!r}"
+    for variable, value in os.environ.items():
+        if variable.upper().startswith(_PREFIX):
+            name, place = variable[len(_PREFIX) :].lower(), f"{variable} in the environment"
+            field = ServeSettings.model_fields.get(name)
+            if field is not None and get_origin(field.annotation) in (tuple, dict):
+                try:
+                    value = json.loads(value)
+                except ValueError as error:
+                    raise OptionError(f"{place}: lists and objects must be JSON: {error}") from None
+            yield name, value, place
+    yield from ((name, value, "") for name, value in flags.items() if value is not None)

@@ -13,13 +13,12 @@ from __future__ import annotations
 import atexit
 import io
 import mmap
-import os
 import re
 import shlex
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
@@ -29,15 +28,16 @@ from numpy.typing import NDArray
 
 from redraft.errors import InputError, first_sentence, from_extra
 
-#: The beginning of a FLAC file: its mark and the head of its first block.
-_FLAC = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
-#: The tag at the beginning of an MP3, with its length; and the mark in its first frame, which says how many follow.
-_TAG = re.compile(rb"ID3[\x02-\x04]\x00[\x00-\xf0]([\x00-\x7f]{4})")
-_FIRST_FRAME = re.compile(rb"Xing\x00\x00\x00|Info\x00\x00\x00")
-#: Bytes between the beginning of a frame and that mark: MPEG 1 in stereo, its other kinds, and MPEG 2 in mono.
-_BEFORE_MARK = (36, 21, 13)
-#: Bytes of the head of a page of Ogg, and its flag for the first page of a stream.
-_PAGE, _FIRST_PAGE = 27, 2
+#: The beginnings of files that people join.  Of FLAC with the head of the first block; of Ogg any page, with its flags.
+_WAV, _FLAC = re.compile(rb"RIFF....WAVE", re.DOTALL), re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
+_PAGE = re.compile(rb"OggS\x00(.)", re.DOTALL)
+#: The flag of the first page of a stream.
+_FIRST = 2
+#: The tag at the beginning of an MP3, with its length; or its first frame: MPEG 2 in mono, other kinds, and MPEG 1 in
+#: stereo differ in the bytes before the mark that says how many frames follow.
+_TAG = rb"ID3[\x02-\x04]\x00[\x00-\xf0]([\x00-\x7f]{4})"
+_FRAME = rb"\xff[\xe2\xe3\xea\xeb\xf2\xf3\xfa\xfb](?:.{11}|.{19}|.{34})(?:Xing|Info)\x00\x00\x00"
+_MP3 = re.compile(_TAG + b"|" + _FRAME, re.DOTALL)
 #: The name of a chunk of a RIFF file.
 _NAME = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_ ]{3}")
 
@@ -88,78 +88,49 @@ def parts(data: mmap.mmap, kind: str | None) -> list[Part]:
         data: the whole file.
         kind: its format, as `redraft.speech.audio.container` names it; None may be an MP3 without a tag.
     """
-    if kind == "WAV" and data[:4] == b"RIFF":
-        return list(_wav(data))
-    if (tag := _TAG.match(data)) and data[(end := tag.end() + _length(tag[1])) : end + 4] == b"fLaC":
-        kind = "FLAC"
-    begins = {"Ogg": _ogg, "FLAC": _flac, "MP3": _mp3, None: _mp3}.get(kind)
-    starts = [0, *(begins(data) if begins else ())]
-    return [Part(data, start, end) for start, end in zip(starts, [*starts[1:], len(data)], strict=True)]
-
-
-def _ogg(data: mmap.mmap) -> Iterator[int]:
-    """Yield where a page begins a stream behind those of another one (RFC 3533, section 4)."""
-    place, headers = 0, True
-    while (place := data.find(b"OggS", place)) >= 0 and place + _PAGE < len(data):
-        first = bool(data[place + 5] & _FIRST_PAGE)
-        if first and not headers:
-            yield place
-        headers = first
-        segments = data[place + _PAGE - 1]
-        place += _PAGE + segments + sum(data[place + _PAGE : place + _PAGE + segments])
-
-
-def _flac(data: mmap.mmap) -> Iterator[int]:
-    """Yield where another FLAC file begins; the first one may follow a tag."""
-    yield from [found.start() for found in _FLAC.finditer(data)][1:]
+    starts: list[int] = []
+    if kind == "FLAC" or ((tag := re.match(_TAG, data)) and data[(end := _behind(tag)) : end + 4] == b"fLaC"):
+        starts = [found.start() for found in _FLAC.finditer(data)][1:]
+    elif kind == "WAV":
+        starts = [found.start() for found in _WAV.finditer(data)][1:]
+    elif kind == "Ogg":  # where a page begins a stream behind those of another one (RFC 3533, section 4)
+        pages = ((page.start(), page[1][0] & _FIRST) for page in _PAGE.finditer(data))
+        starts = [start for (_, before), (start, first) in pairwise(pages) if first and not before]
+    elif kind in ("MP3", None):
+        starts = list(_mp3(data))
+    bounds = pairwise([0, *starts, len(data)])
+    return [Part(data, start, end, _wav_head(data, start, end) if kind == "WAV" else b"") for start, end in bounds]
 
 
 def _mp3(data: mmap.mmap) -> Iterator[int]:
     """Yield where another MP3 begins: at its tag, or at its first frame, unless that follows the tag."""
-    tags = [(found.start(), found.end() + _length(found[1])) for found in _TAG.finditer(data)]
-    frames = [(begin, begin) for found in _FIRST_FRAME.finditer(data) if (begin := _frame(data, found.start())) >= 0]
     audio = 0
-    for begin, end in sorted([*tags, *frames]):
-        if begin < audio or not data[audio:begin].strip(b"\0"):  # within a tag, or at the beginning of what it is of
-            audio = max(audio, end)
-            continue
-        yield begin
-        audio = end
+    for found in _MP3.finditer(data):
+        if found.start() >= audio and data[audio : found.start()].strip(b"\0"):  # neither within a tag nor behind it
+            yield found.start()
+        audio = max(audio, _behind(found) if found[1] else found.start())
 
 
-def _length(digits: bytes) -> int:
-    """Return a number that is written with seven bits in each byte."""
-    return sum(digit << 7 * (3 - place) for place, digit in enumerate(digits))
+def _behind(tag: re.Match[bytes]) -> int:
+    """Return the end of a tag, whose length is written with seven bits in each byte."""
+    digits: bytes = tag[1]
+    return tag.end() + sum(digit << 7 * (3 - place) for place, digit in enumerate(digits))
 
 
-def _frame(data: mmap.mmap, mark: int) -> int:
-    """Return where the frame with a mark begins; -1 if none does."""
-    for before in _BEFORE_MARK:
-        begin = mark - before
-        if begin >= 0 and data[begin] == 0xFF and data[begin + 1] & 0xE6 == 0xE2:  # layer III
-            return begin
-    return -1
-
-
-def _wav(data: mmap.mmap) -> Iterator[Part]:
-    """Yield the WAV files of a file, the last with a header that covers what follows its samples."""
-    start = 0
-    while start < len(data):
-        place, samples = start + 12, -1
-        while _NAME.match(data, place) and data[place : place + 4] != b"RIFF":
-            size = int.from_bytes(data[place + 4 : place + 8], "little")
-            if samples >= 0 and place + 8 + size > len(data):
-                break  # no chunk
-            if data[place : place + 4] == b"data":
-                samples = place
-            place += 8 + size + size % 2
-        if samples < 0 or place >= len(data) or data[place : place + 4] == b"RIFF":
-            yield Part(data, start, min(place, len(data)) if samples >= 0 else len(data))
-            start = place if samples >= 0 else len(data)
-            continue
-        whole, rest = (min(len(data) - at - 8, 0xFFFFFFFF).to_bytes(4, "little") for at in (start, samples))
-        yield Part(data, start, len(data), b"RIFF" + whole + data[start + 8 : samples + 4] + rest)
-        start = len(data)
+def _wav_head(data: mmap.mmap, start: int, end: int) -> bytes:
+    """Return how a WAV file begins whose header covers what follows its samples; empty if that is as it should be."""
+    place, samples = start + 12, 0
+    while place < end and data[start : start + 4] == b"RIFF" and _NAME.match(data, place):
+        size = int.from_bytes(data[place + 4 : place + 8], "little")
+        if samples and place + 8 + size > end:
+            break  # no chunk
+        if data[place : place + 4] == b"data":
+            samples = place
+        place += 8 + size + size % 2
+    if not samples or place >= end:
+        return b""
+    whole, rest = (min(end - at - 8, 0xFFFFFFFF).to_bytes(4, "little") for at in (start, samples))
+    return b"RIFF" + whole + data[start + 8 : samples + 4] + rest
 
 
 #: Sample rate of every block in Hz.
@@ -175,8 +146,8 @@ _CANCELS, _AGREE = 0.1, 0.5
 #: Power of a channel with sound, and how much of the power before a block counts.
 _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
-#: Maximum bytes of a file without audio.
-_HEADER = 4096
+#: How many bytes behind the end of a recording are taken for no audio, whatever they are.
+_REST = 4096
 #: How files of audio and video begin, and their formats; raw samples are unlikely to begin like that.
 _FORMATS = {
     rb"(?:RIFF|RF64)....WAVE|riff\x2e\x91\xcf\x11": "WAV",
@@ -246,34 +217,30 @@ def file_blocks(path: str) -> Iterator[Samples]:
     """
     soundfile = library("soundfile")
     try:
-        recordings = _recordings(path)
-        file = soundfile.SoundFile(recordings[0])
+        with Path(path).open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        recordings = parts(data, container(data[:16]))
+        with soundfile.SoundFile(recordings[0]) as opened:
+            if opened.samplerate != RATE:  # what is missing is said before anything is heard
+                library("soxr")
     except OSError as error:
         raise InputError(f"input file {path!r} cannot be read: {error.strerror}") from error
-    except soundfile.LibsndfileError as error:
+    except (soundfile.LibsndfileError, ValueError) as error:  # of an empty file
         found = f"input file {path!r} is not audio that can be read"
         remedy = f"to which `ffmpeg -i {shlex.quote(path)} talk.wav` converts most others"
         raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg, {remedy}: {_reason(error)}") from None
-    if file.frames == 0 and (size := Path(path).stat().st_size) > _HEADER:
-        file.close()
-        found = f"input file {path!r} has {size} bytes, but its header says that it has no audio"
-        raise InputError(
-            f"{found}, as if its recording had been cut off: `ffmpeg -i {shlex.quote(path)} talk.wav` repairs it"
-        )
-
-    if file.samplerate != RATE:  # what is missing is said before anything is heard
-        library("soxr")
 
     def all_blocks() -> Iterator[Samples]:
         try:
-            for place, part in enumerate(recordings):
-                with file if place == 0 else soundfile.SoundFile(part) as opened:
+            for part in recordings:
+                part.seek(0)
+                with soundfile.SoundFile(part) as opened:
                     yield from resampled(_decoded(opened), opened.samplerate)
-                    unheard = _unheard(part, opened) if isinstance(part, Part) else 0.0
-                if unheard >= 1:
+                    rest = len(part) - part.tell()
+                if rest > _REST and not is_chunk(part.read(16)):
                     raise InputError(
-                        f"input file {path!r} goes on behind the end that its header names: about {unheard:.0f} s were "
-                        f"not heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"
+                        f"input file {path!r} goes on behind the end that its header names: {rest} bytes were not "
+                        f"heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"
                     )
         except soundfile.LibsndfileError as error:
             raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
@@ -281,30 +248,11 @@ def file_blocks(path: str) -> Iterator[Samples]:
     return all_blocks()
 
 
-def _recordings(path: str) -> Sequence[Part | str]:
-    """Return the recordings of a file; the path itself if it is a pipe or has no bytes."""
-    with Path(path).open("rb") as file:
-        status = os.fstat(file.fileno())
-        if not (stat.S_ISREG(status.st_mode) and status.st_size):
-            return [path]
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return parts(data, container(data[:_HEADER]))
-
-
 def _decoded(file: Any) -> Iterator[Samples]:
     """Yield the samples of an open file."""
     size, mixer = max(1, round(file.samplerate * BLOCK_SECONDS)), Mixer()
     while len(read := file.read(size, dtype="float32", always_2d=True)):
         yield mixer.mixed(read)
-
-
-def _unheard(part: Part, file: Any) -> float:
-    """Return about how many seconds of a recording that was read follow the end that its header names."""
-    read = part.tell()
-    rest = part.read(16)
-    if not read or not rest or is_chunk(rest):  # such as a picture
-        return 0.0
-    return float(file.tell() / file.samplerate * (len(part) - read) / read)
 
 
 def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from redraft.captions.events import Event, Failure, Update
+from redraft.captions.events import Event, Failure
 from redraft.captions.formats.read import Item
 from redraft.speech.audio import RATE, Samples
 
@@ -16,36 +16,25 @@ LATE, CAUGHT_UP = 5.0, 2.5
 _GAP = 1.0
 
 
-class Lateness:
-    """Decides when it is worth saying that captions are late: when they fall behind, and when that has doubled."""
-
-    def __init__(self) -> None:
-        self._limit = LATE
-
-    def news(self, seconds: float) -> bool:
-        """Whether to say that captions are so many seconds behind."""
-        if seconds < CAUGHT_UP:
-            self._limit = LATE
-        if seconds <= self._limit:
-            return False
-        self._limit = 2 * seconds
-        return True
+#: Seconds without words after which this is reported.
+LONG = 30.0
+#: What to look at then.
+_NO_WORDS = "if somebody is speaking, check that the sound arrives, and that it is in the language of --from"
 
 
-def captions_behind(seconds: float, able: str) -> str:
-    """Return one sentence on captions that are late, with what the model can do here if that is known."""
-    remedy = able or "choose fewer languages, a smaller model, or a machine with more cores"
-    return f"captions are {seconds:.0f} s behind the speech: {remedy}"
+class Watch:
+    """Watches a source of audio: how far its captions are behind, and for how long no word was recognised.
 
-
-class Delay:
-    """Measures how far the captions of a live source are behind, from when their words were spoken.
-
-    Audio comes at the speed of speech and can be read too late, but never too early, so the earliest block shows when
-    the source began.
+    Captions are behind from when their words were spoken.  Live audio comes at the speed of speech and can be read too
+    late, but never too early, so the earliest block shows when the source began.  Words without audio are as old as the
+    update with them.
 
     Args:
-        warn: called with one sentence when captions fall behind, and again when the distance has doubled.
+        warn: called with one sentence when captions fall behind, or after `LONG` seconds without words, and again when
+            the distance, or the stretch, has doubled.  A source without a single word is always reported, at its end
+            at the latest.
+        live: whether the source is live; one that is read as fast as it is recognised is never behind, and only has
+            its end.
         speed: how many times faster than speech the source is.
         clock: returns the time in seconds.
 
@@ -55,21 +44,31 @@ class Delay:
     """
 
     def __init__(
-        self, warn: Callable[[str], object], speed: float = 1.0, clock: Callable[[], float] = time.monotonic
+        self,
+        warn: Callable[[str], object],
+        *,
+        live: bool,
+        speed: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._warn, self._speed, self._clock = warn, speed, clock
+        self._warn, self._live, self._speed, self._clock = warn, live, speed, clock
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
-        self._late = Lateness()
+        #: Seconds behind beyond which the next warning comes.
+        self._late = LATE
         #: When a connection was last lost; what was spoken before is late because of that.
         self._away = -math.inf
         self.able: Callable[[], str] = str
         self.remedy = "choose a smaller model or a machine with more cores"
+        #: Where the stretch without words began, and how long it may be; whether there were words before, or this was
+        #: reported.
+        self._since, self._limit, self._done = 0.0, LONG, False
 
     def news(self, sentence: str) -> None:
-        """Say that a connection is lost or back, and report no delay that comes from that."""
+        """Say that a connection is lost or back, and report neither a delay nor silence that comes from that."""
         self._away = self._clock()
+        self._since, self._limit = self._read, LONG
         self._warn(sentence)
 
     def blocks(
@@ -81,19 +80,30 @@ class Delay:
             asked = self._clock()
             if (block := next(blocks, None)) is None:
                 return
-            if not isinstance(block, Failure):
+            if not isinstance(block, Failure) and len(block):
                 self._read += len(block) / RATE
-                began = self._clock() - self._due(self._read)
-                if began < self._began or self._clock() - asked >= _GAP:
-                    self._began = began
+                if self._live:
+                    began = self._clock() - self._due(self._read)
+                    if began < self._began or self._clock() - asked >= _GAP:
+                        self._began = began
+                    if (silent := self._read - self._since) >= self._limit:
+                        self._done, self._limit = True, 2 * silent
+                        self._warn(f"no words were recognised for {silent:.0f} s: {_NO_WORDS}")
             yield block
 
     def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass on what is recognised."""
         for item in items:
-            if isinstance(item, Update) and item.time is not None:
-                self._recogniser = self.behind(item.time)
+            if isinstance(item, Failure):
+                self._done = True
+            else:
+                if item.time is not None:
+                    self._recogniser = self.behind(item.time)
+                if item.text:
+                    self._done, self._since, self._limit = True, self._read, LONG
             yield item
+        if not self._done:
+            self._warn(f"no speech was recognised: {_NO_WORDS}")
 
     def behind(self, end: float) -> float:
         """Return how many seconds ago speech that ends at ``end`` seconds of the audio was spoken.
@@ -102,76 +112,28 @@ class Delay:
         """
         return self._clock() - self._began - self._due(end)
 
-    def check(self, event: Event) -> None:
-        """Warn if an event that has just been written is more than `LATE` seconds behind."""
-        if isinstance(event, Failure) or event.time is None:
+    def check(self, event: Event, waited: float = 0.0) -> None:
+        """Warn if an event that has just been written is more than `LATE` seconds behind.
+
+        Args:
+            waited: seconds since its update was read, which count if there is no audio.
+        """
+        captions = waited
+        if self._began < math.inf:
+            if isinstance(event, Failure) or event.time is None:
+                return
+            captions = self.behind(event.time)
+        if captions < CAUGHT_UP:
+            self._late = LATE
+        if captions <= self._late or self._clock() - captions <= self._away:
             return
-        captions = self.behind(event.time)
-        if self._clock() - captions <= self._away or not self._late.news(captions):
-            return
+        self._late = 2 * captions
         if self._recogniser > captions / 2:
             self._warn(f"the recogniser is {captions:.0f} s behind the speech: {self.remedy}")
         else:
-            self._warn(captions_behind(captions, self.able()))
+            remedy = self.able() or "choose fewer languages, a smaller model, or a machine with more cores"
+            self._warn(f"captions are {captions:.0f} s behind the speech: {remedy}")
 
     def _due(self, position: float) -> float:
         """Return how many seconds after the source began the audio up to a position was spoken."""
         return (position + self._dropped()) / self._speed
-
-
-#: Seconds without words after which this is reported.
-LONG = 30.0
-#: A block is silent if its samples differ by less than this; full scale is 2.
-_SILENT = 0.004
-#: What to do if there is no sound from a microphone, and from the computer itself.
-SILENT_MICROPHONE = "if somebody is speaking, check the microphone"
-SILENT_SYSTEM = "if something is playing, check that it is not muted, and which output it goes to"
-_NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
-
-
-class NoWords:
-    """Watches a source of audio for stretches in which no word is recognised.
-
-    Args:
-        warn: called with one sentence.
-        live: whether to warn after `LONG` seconds, and again each time that the stretch has doubled. A source
-            without a single word is always reported, at its end at the latest.
-        silent: what to do if there is no sound.
-    """
-
-    def __init__(self, warn: Callable[[str], object], *, live: bool, silent: str = SILENT_MICROPHONE) -> None:
-        self._warn, self._live, self._silent = warn, live, silent
-        self._seconds, self._limit = 0.0, LONG
-        self._sound = self._done = False
-
-    def again(self) -> None:
-        """Begin another stretch, since the recogniser could not be reached."""
-        self._seconds, self._limit = 0.0, LONG
-
-    def blocks(self, blocks: Iterable[Samples | Failure]) -> Iterator[Samples | Failure]:
-        """Pass on the blocks of the source."""
-        for block in blocks:
-            if not isinstance(block, Failure) and len(block):
-                self._seconds += len(block) / RATE
-                self._sound = self._sound or float(block.max() - block.min()) > _SILENT
-                if self._live and self._seconds >= self._limit:
-                    stretch = f"for {self._seconds:.0f} s"
-                    self._warn(
-                        f"no words were recognised {stretch}, {_NO_WORDS}"
-                        if self._sound
-                        else f"no sound {stretch}: {self._silent}"
-                    )
-                    self._done, self._limit = True, 2 * self._seconds
-            yield block
-
-    def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Pass on what is recognised."""
-        for item in items:
-            if isinstance(item, Failure):
-                self._done = True
-            elif isinstance(item, Update) and item.text:
-                self._done, self._sound = True, False
-                self._seconds, self._limit = 0.0, LONG
-            yield item
-        if not self._done:
-            self._warn(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")

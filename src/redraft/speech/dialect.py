@@ -7,36 +7,17 @@ An entry point in the group ``redraft.recogniser_servers`` names a module with `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlunsplit
 
-from redraft.captions.events import Field
-from redraft.captions.formats.jsonl import check_fields, json_object
-from redraft.errors import InputError, OptionError
+from redraft.errors import OptionError
 from redraft.proxies import address_parts
 from redraft.speech.audio import Samples
+from redraft.speech.recogniser import Hypothesis
 
 ENTRY_POINT_GROUP = "redraft.recogniser_servers"
-
-
-@dataclass(frozen=True, slots=True)
-class ServerHypothesis:
-    """A server's hypothesis of the current utterance.
-
-    Attributes:
-        text: the whole text so far.
-        final: whether the utterance has ended.
-        start: its start in seconds from the start of the connection's audio; None if unknown.
-        end: end of the recognised audio, as ``start``.
-    """
-
-    text: str
-    final: bool = False
-    start: float | None = None
-    end: float | None = None
 
 
 class Dialect(Protocol):
@@ -55,25 +36,14 @@ class Dialect(Protocol):
     def audio(self, samples: Samples) -> bytes:
         """Return the message for a block of mono audio at 16 kHz."""
 
-    def read(self, message: str | bytes) -> Sequence[ServerHypothesis]:
-        """Return the hypotheses in a message, in order.
+    def read(self, message: str | bytes, now: float) -> Sequence[Hypothesis]:
+        """Return the hypotheses in a message, in order; times count from the start of the connection's audio.
 
-        Raises:
-            InputError: it is not a message of this protocol.
+        Args:
+            now: the time, which is taken where the message has none.
+
+        Any exception may be raised for what is no message of this protocol; it is reported.
         """
-
-
-def parsed(message: str | bytes, fields: dict[str, Field], needed: Sequence[str]) -> dict[str, Any]:
-    """Parse a JSON message and check its known fields.
-
-    Raises:
-        InputError: it is not a JSON object, or a field is missing or invalid.
-    """
-    if isinstance(message, bytes):
-        raise InputError("the message must be text, not bytes")
-    found = json_object(message, tuple(fields))
-    check_fields(found, fields, needed, "a message")
-    return found
 
 
 def pcm(samples: Samples) -> bytes:

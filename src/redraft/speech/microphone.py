@@ -10,13 +10,11 @@ from __future__ import annotations
 import os
 import queue
 import re
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from types import ModuleType
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,26 +38,12 @@ _SERVERS = {
     "pulse": ("PULSE_SOURCE", "@DEFAULT_MONITOR@"),
     "pipewire": ("PIPEWIRE_ALSA", "{ stream.capture.sink = true }"),
 }
-_INSTALL = {
-    "linux": "run PulseAudio or PipeWire, and install its plug-in for ALSA (Debian and Ubuntu: apt install "
-    "libasound2-plugins; Fedora: dnf install pipewire-alsa)",
-    "darwin": "install BlackHole (brew install blackhole-2ch), and let the sound go to it too, with a multi-output "
-    "device in Audio MIDI Setup",
-    "win32": "turn on Stereo Mix among the recording devices, or install VB-Cable and play into it",
-}
-
 _NO_PORTAUDIO = (
     "the PortAudio library is missing, which microphones need: install it with the system's packages "
     "(Debian and Ubuntu: apt install libportaudio2)"
 )
 _NO_MICROPHONE = "no microphone was found: connect one, or pass a file"
-
-
-class Device(NamedTuple):
-    """A device that can record: its number and name."""
-
-    number: int
-    name: str
+NO_SYSTEM = "nothing records the sound of this computer: docs/listen.md says what you can install for that"
 
 
 def sounddevice() -> ModuleType:
@@ -74,18 +58,18 @@ def sounddevice() -> ModuleType:
         raise MissingExtra(_NO_PORTAUDIO) from error
 
 
-def devices() -> list[Device]:
-    """Return the number and name of each recording device.
+def devices() -> dict[int, str]:
+    """Return the number of each recording device with its name.
 
     Raises:
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
     """
     found = sounddevice().query_devices()
-    return [Device(number, str(each["name"])) for number, each in enumerate(found) if each["max_input_channels"] > 0]
+    return {number: str(each["name"]) for number, each in enumerate(found) if each["max_input_channels"] > 0}
 
 
-def system_device() -> Device | None:
-    """Return the device that records what the computer plays; None if there is none.
+def system_device() -> int | None:
+    """Return the number of the device that records what the computer plays; None if there is none.
 
     Raises:
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
@@ -101,33 +85,18 @@ def is_system(device: str | None) -> bool:
     return device is not None and device.lower() == SYSTEM
 
 
-def system_source(devices: Sequence[Device], outputs: Sequence[str] = ()) -> Device | None:
-    """Return the device that records what the computer plays; None if there is none.
+def system_source(devices: Mapping[int, str], outputs: Sequence[str] = ()) -> int | None:
+    """Return the number of the device that records what the computer plays; None if there is none.
 
     Args:
+        devices: names of all devices by number.
         outputs: names of the outputs that are used by default; a device that records one of them comes first.
     """
     own = {f"{output} Monitor" for output in outputs}  # PipeWire's for JACK
-    named = [each for each in devices if each.name in own or _RECORD_OUTPUT.search(each.name)]
-    current = [each for each in named if any(output and output in each.name for output in outputs)]
-    servers = [each for name in _SERVERS for each in devices if each.name == name]
+    named = [number for number, name in devices.items() if name in own or _RECORD_OUTPUT.search(name)]
+    current = [each for each in named if any(output and output in devices[each] for output in outputs)]
+    servers = [number for server in _SERVERS for number, name in devices.items() if name == server]
     return next(iter((*current, *servers, *named)), None)
-
-
-def ask_for(device: Device) -> None:
-    """Before the device is opened, have a sound server record what is played, unless the user has chosen a source."""
-    if device.name in _SERVERS:
-        os.environ.setdefault(*_SERVERS[device.name])
-
-
-def sleeps(device: Device) -> bool:
-    """Whether the device records nothing at all, not even silence, while nothing is played."""
-    return "[loopback]" in device.name.lower()
-
-
-def how_to_install(platform: str = sys.platform) -> str:
-    """Return what makes the sound of a computer recordable."""
-    return _INSTALL.get(platform, "install a virtual audio cable, and play into it")
 
 
 class Microphone:
@@ -147,46 +116,43 @@ class Microphone:
     """
 
     def __init__(self, device: str | None = None) -> None:
-        self._library = sounddevice()
-        self._asked = device
+        self._library, self._asked = sounddevice(), device
         self._device: int | str | None = None
-        #: Whether the device gives no blocks while there is no sound.
+        #: Whether the device gives no blocks, not even of silence, while there is no sound.
         self._sleeps = False
+        self._rate, self._channels = RATE, 1
         try:
-            found = self._found()
+            name = self._find()
         except InputError:
             raise
         except (self._library.PortAudioError, ValueError) as error:
             if device is None or not devices():
                 raise InputError(_NO_MICROPHONE) from error
-            known = ", ".join(f"{number} {name!r}" for number, name in devices())
+            known = ", ".join(f"{number} {name!r}" for number, name in devices().items())
             raise InputError(f"device must be one of {known}, a part of one name, or system, not {device!r}") from error
-        self.name = f"system: {found['name']}" if is_system(self._asked) else str(found["name"])
-        self._rate, self._channels = self._settings(found)
+        self.name = f"system: {name}" if is_system(device) else name
         self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
         self._lost, self._stopped, self._over = 0, False, False
         self._mixer = Mixer()
         self.dropped = 0.0
 
-    def _found(self) -> Any:
-        """Find the device, and return what PortAudio knows about it."""
+    def _find(self) -> str:
+        """Find the device, and a rate and channels that it supports, close to 16 kHz mono; return its name."""
         self._device = int(self._asked) if self._asked is not None and self._asked.isdecimal() else self._asked
-        if is_system(self._asked):
-            if (device := system_device()) is None:
-                raise InputError(f"no device records the sound of this computer: {how_to_install()}")
-            ask_for(device)
-            self._device, self._sleeps = device.number, sleeps(device)
-        return self._library.query_devices(self._device, "input")
-
-    def _settings(self, found: Any) -> tuple[int, int]:
-        """Return a supported sample rate and number of channels, as close to 16 kHz mono as possible."""
-        for rate, channels in ((RATE, 1), (int(found["default_samplerate"]), 1)):
-            try:
-                self._library.check_input_settings(self._device, channels, "float32", samplerate=rate)
-            except self._library.PortAudioError:
-                continue
-            return rate, channels
-        return int(found["default_samplerate"]), int(found["max_input_channels"])
+        if system := is_system(self._asked):
+            if (number := system_device()) is None:
+                raise InputError(NO_SYSTEM)
+            self._device = number
+        found = self._library.query_devices(self._device, "input")
+        name, rate = str(found["name"]), int(found["default_samplerate"])
+        self._sleeps = system and "[loopback]" in name.lower()
+        if system and name in _SERVERS:  # unless the user has chosen a source
+            os.environ.setdefault(*_SERVERS[name])
+        for self._rate, self._channels in ((RATE, 1), (rate, 1), (rate, int(found["max_input_channels"]))):
+            with suppress(self._library.PortAudioError):
+                self._library.check_input_settings(self._device, self._channels, "float32", samplerate=self._rate)
+                break
+        return name
 
     def blocks(self) -> Iterator[Samples | Failure]:
         """Yield the recorded blocks, and a failure where audio was dropped.
@@ -196,15 +162,17 @@ class Microphone:
         Raises:
             InputError: while iterating, the device cannot be opened.
         """
-        try:
-            yield from self._recorded_blocks()
-        except self._library.PortAudioError as error:
-            raise InputError(f"microphone {self.name!r} cannot be used: {first_sentence(error)}") from error
-        while not self._stopped:
-            yield Failure(f"microphone {self.name!r} has stopped recording: connect it again, or end with Ctrl-C")
-            yield from self._silence()
-            with suppress(self._library.PortAudioError):  # it has gone again
+        opened = False
+        while not (opened and self._stopped):
+            try:
                 yield from self._recorded_blocks()
+            except self._library.PortAudioError as error:
+                if not opened:
+                    raise InputError(f"microphone {self.name!r} cannot be used: {first_sentence(error)}") from error
+            opened = True
+            if not self._stopped:
+                yield Failure(f"microphone {self.name!r} has stopped recording: connect it again, or end with Ctrl-C")
+                yield from self._silence()
 
     def _recorded_blocks(self) -> Iterator[Samples | Failure]:
         """Record until `stop`, or until the device is gone."""
@@ -232,19 +200,13 @@ class Microphone:
         while not self._stopped:
             time.sleep(BLOCK_SECONDS)
             yield np.zeros(round(RATE * BLOCK_SECONDS), np.float32)
-            if next(blocks) % round(_RETRY / BLOCK_SECONDS) == 0 and self._is_back():
-                return
-
-    def _is_back(self) -> bool:
-        # PortAudio looks for devices only when it starts.
-        self._library._terminate()
-        self._library._initialize()
-        try:
-            found = self._found()
-        except (self._library.PortAudioError, ValueError):  # an InputError too
-            return False
-        self._rate, self._channels = self._settings(found)
-        return True
+            if next(blocks) % round(_RETRY / BLOCK_SECONDS) == 0:
+                # PortAudio looks for devices only when it starts.
+                self._library._terminate()
+                self._library._initialize()
+                with suppress(self._library.PortAudioError, ValueError):  # an InputError too
+                    self._find()
+                    return
 
     def stop(self) -> None:
         """Stop recording; audio already recorded is still yielded."""
@@ -283,17 +245,12 @@ def playing(path: str) -> Iterator[bool]:
 
     Without an output device, PortAudio or the extra ``listen``, the block runs in silence.
     """
-    try:
-        sound, soundfile = sounddevice(), library("soundfile")
-    except MissingExtra:
-        yield False
-        return
-    try:
-        sound.play(*soundfile.read(path, dtype="int16"))
-    except sound.PortAudioError:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        sound.stop()
+    sounds = False
+    with ExitStack() as stack:
+        with suppress(MissingExtra):
+            sound = sounddevice()
+            with suppress(sound.PortAudioError):
+                sound.play(*library("soundfile").read(path, dtype="int16"))
+                stack.callback(sound.stop)
+                sounds = True
+        yield sounds

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
 from redraft.models.hub import models_folder
 from redraft.speech.audio import RATE, Samples, library
-from redraft.speech.recogniser import Hypothesis
+from redraft.speech.recogniser import Hypothesis, Recognised
 from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "the default: fast on a CPU, with punctuation; its English model needs no download; also takes a folder"
@@ -128,25 +128,19 @@ def _folder(name: str) -> Path:
         if not Path(name).is_dir():
             raise OptionError(f"moonshine has no model {name!r}: name one of {', '.join(MODELS)}, or a folder")
         return Path(name)
-    download = library("moonshine_voice.download")
-    requests = library("requests")
-    language = name.rpartition("-")[2]
-    for info in download.MODEL_INFO[language]["models"]:
-        if f"/model/{name}/" in info["download_url"]:
-            break
-    else:
+    download, language = library("moonshine_voice.download"), name.rpartition("-")[2]
+    known = download.MODEL_INFO[language]["models"]
+    if not (found := [info for info in known if f"/model/{name}/" in info["download_url"]]):
         raise ModelError(f"the installed moonshine-voice has no model {name!r}")
     print(f"redraft: moonshine:{name} ({MODELS[name]})", file=sys.stderr)
     try:
         folder, _ = download.download_model_from_info(
-            {**info, "language": language}, cache_root=models_folder() / "moonshine"
+            {**found[0], "language": language}, cache_root=models_folder() / "moonshine"
         )
-    except (requests.RequestException, OSError) as error:
-        host = info["download_url"].split("/")[2]
-        why = "no network" if isinstance(error, requests.ConnectionError) else first_sentence(error)
+    except OSError as error:  # also of its library for HTTP
         raise ModelError(
-            f"model {name!r} could not be downloaded from {host}: {why}; a folder with its files works too, as in "
-            f"moonshine:models/{name}"
+            f"model {name!r} could not be downloaded: {first_sentence(error)}; a folder with its files works too, as "
+            f"in moonshine:models/{name}"
         ) from error
     return Path(folder)
 
@@ -180,41 +174,28 @@ class Moonshine:
 
     def __init__(self, model: Any, pause: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self._model, self._pause, self._clock = model, pause, clock
-        self._stream = model.create_stream(update_interval=inf)  # passes are made here
-        self._stream.start()
-        self._samples = self._ended = 0
-        self._new, self._step = 0.0, STEP
 
-    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """Yield what a block of audio adds."""
-        self._add(samples)
-        self._samples += len(samples)
-        if self._new >= self._step:
-            yield from self._pass()
-
-    def finish(self) -> Iterator[Hypothesis]:
-        """Yield the utterance that is still open, as final."""
-        # Silence ends the utterance.  The package's own end of a stream would leave out audio after the last pass.
-        self._add(np.zeros(round(RATE * (self._pause + 1)), np.float32))
-        yield from self._pass()
-
-    def close(self) -> None:
-        """Release the model."""
-        self._stream.close()
-        self._model.close()
-
-    def _add(self, samples: Samples) -> None:
-        self._stream.add_audio(samples.clip(-1, 1).tolist(), RATE)
-        self._new += len(samples) / RATE
-
-    def _pass(self) -> Iterator[Hypothesis]:
-        """Recognise the new audio."""
-        began = self._clock()
-        lines = self._stream.update_transcription(self._model.MOONSHINE_FLAG_FORCE_UPDATE).lines
-        self._new, self._step = 0.0, max(STEP, _SLACK * (self._clock() - began))
-        for line in lines[self._ended :]:
-            end = min(line.start_time + line.duration, self._samples / RATE)
-            if line.is_complete:
-                self._ended += 1
-                end = max(line.start_time, end - self._pause)
-            yield Hypothesis(line.text, min(line.start_time, end), end, line.is_complete)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        samples, ended, new, step = 0, 0, 0.0, STEP
+        with closing(self._model), closing(self._model.create_stream(update_interval=inf)) as stream:
+            stream.start()  # passes are made here
+            for block in chain(blocks, [None]):
+                if block is None:
+                    # Silence ends the utterance.  The package's own end of a stream would leave out audio after the
+                    # last pass.
+                    stream.add_audio([0.0] * round(RATE * (self._pause + 1)), RATE)
+                else:
+                    stream.add_audio(block.clip(-1, 1).tolist(), RATE)
+                    samples, new = samples + len(block), new + len(block) / RATE
+                if block is None or new >= step:
+                    began = self._clock()
+                    lines = stream.update_transcription(self._model.MOONSHINE_FLAG_FORCE_UPDATE).lines
+                    new, step = 0.0, max(STEP, _SLACK * (self._clock() - began))
+                    for line in lines[ended:]:
+                        end = min(line.start_time + line.duration, samples / RATE)
+                        if line.is_complete:
+                            ended += 1
+                            end = max(line.start_time, end - self._pause)
+                        yield Hypothesis(line.text, min(line.start_time, end), end, line.is_complete)
+                yield samples / RATE

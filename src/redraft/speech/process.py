@@ -15,9 +15,10 @@ import queue
 import signal
 import threading
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import aclosing, closing, suppress
 from dataclasses import replace
+from itertools import chain
 from time import monotonic
 
 from redraft import deadlines, errors
@@ -71,40 +72,23 @@ class RecogniserProcess:
         self.audio, self.recognised = AudioBuffer(), 0
         self.killed = False
         self._process: Process | None = None
-        self._news, self._finished = asyncio.Event(), False
-        #: When it last made progress, or was last given audio while it had recognised all before.
-        self._since = monotonic()
-        #: Processor seconds of earlier processes and of all of them.
-        self._cpu_before = self._cpu = 0.0
-
-    @property
-    def silent(self) -> float:
-        """For how many seconds there has been no progress, although there is something to do."""
-        return monotonic() - self._since if self._finished or self.is_behind else 0.0
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether more than `BEHIND` seconds of audio are not recognised yet."""
-        return self.audio.added - self.recognised > BEHIND * RATE
+        #: When the process was started, or sent its last message; and when the audio was ended.
+        self._since, self._finished = 0.0, 0.0
+        self._news = asyncio.Event()
 
     def feed(self, samples: bytes) -> None:
         """Send samples: signed 16-bit little-endian, mono, at 16 kHz."""
-        self._work_begins()
         self.audio.add(samples)
+        self._news.set()
 
     def skip(self, samples: int) -> None:
         """Continue after missing samples (`AudioBuffer.skip`)."""
-        self._work_begins()
         self.audio.skip(samples)
+        self._news.set()
 
     def finish(self) -> None:
         """End the audio: the current utterance is finished, then the process ends."""
-        self._work_begins()
-        self._finished = True
-
-    def _work_begins(self) -> None:
-        if not self.is_behind:
-            self._since = monotonic()
+        self._finished = monotonic()
         self._news.set()
 
     def kill(self) -> None:
@@ -125,30 +109,30 @@ class RecogniserProcess:
 
         After a message with a ``kind`` none follows.
         """
-        failed: int | None = None  # after so many samples
+        failed = -math.inf  # after so many samples
         try:
-            while True:
+            while not self.killed:
                 try:
                     async with aclosing(self._one_process()) as messages:
                         async for each in messages:
                             yield each
                     return
                 except _Died as death:
-                    if self.killed:
-                        return
-                    if failed is not None and self.audio.added - failed < _SOON * RATE:
-                        yield self._failure(f"{death}, twice within {_SOON:g} s of audio", InputError)
+                    sentence = f"{death}; it was started again, and no audio is lost"
+                    if soon := self.audio.added - failed < _SOON * RATE:
+                        sentence = f"{death}, twice within {_SOON:g} s of audio"
+                    if not self.killed:
+                        yield Progress(self.recognised, 0.0, Failure(sentence), InputError.__name__ if soon else None)
+                    if soon:
                         return
                     failed = self.audio.added
-                    yield self._failure(f"{death}; it was started again, and no audio is lost")
+        except ModelError as error:
+            yield Progress(self.recognised, 0.0, Failure(str(error)), ModelError.__name__)
         finally:
             self.audio.clear()
 
-    def _failure(self, sentence: str, kind: type[Exception] | None = None) -> Progress:
-        return Progress(self.recognised, self._cpu, Failure(sentence), kind.__name__ if kind else None)
-
     async def _one_process(self) -> AsyncGenerator[Progress, None]:
-        self._cpu_before, origin = self._cpu, self.audio.again()
+        origin, opening = self.audio.again(), True
         try:
             # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
             self._process = process = await asyncio.create_subprocess_exec(
@@ -160,73 +144,56 @@ class RecogniserProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            yield self._failure(f"the recogniser cannot be started: {error.strerror}", ModelError)
-            return
+            raise ModelError(f"the recogniser cannot be started: {error.strerror}") from error
         self._since = monotonic()
         writing = asyncio.create_task(self._write(process))
         try:
             if self.killed:
                 self._kill()
-            first = await self._read(process, opening=True)
-            if first is None:
-                sentence = f"the recogniser cannot be started: its process {ended(await self._status(process))}"
-                yield self._failure(sentence, ModelError)
-                return
-            yield replace(first, samples=self.recognised, cpu=self._cpu)
-            if first.kind is not None:
-                return
-            async for each in self._messages(process, origin):
-                yield each
+            while (message := await self._read(process, opening=opening)) is not None:
+                if message.kind is not None and not opening and isinstance(message.item, Failure):
+                    raise _Died(message.item.message)
+                yield self._placed(message, origin)
+                if message.kind is not None:
+                    return
+                opening = False
+            status = await self._status(process)
+            if opening:
+                raise ModelError(f"the recogniser cannot be started: its process {ended(status)}")
+            if status or not self._finished:
+                raise _Died(f"the recogniser's process {ended(status)}")
         finally:
             writing.cancel()
             self._kill()
             await process.wait()
 
-    async def _messages(self, process: Process, origin: int) -> AsyncGenerator[Progress, None]:
-        """Yield the messages after the first one; ``origin`` is the sample with which the process began."""
-        failure: Progress | None = None  # the last one, unless more was recognised after it
-        while (message := await self._read(process)) is not None:
-            self._cpu = self._cpu_before + message.cpu
-            self.recognised = max(self.recognised, origin + message.samples)
-            if failure is not None and origin + message.samples > failure.samples:
-                yield failure
-                failure = None
-            if isinstance(message.item, Failure):
-                failure = Progress(origin + message.samples, self._cpu, message.item)
-                continue
-            item = message.item and self._placed(message.item, origin)
-            yield Progress(self.recognised, self._cpu, item)
-        status = await self._status(process)
-        if failure is not None and isinstance(failure.item, Failure):
-            raise _Died(failure.item.message)
-        if status or not self._finished:
-            raise _Died(f"the recogniser's process {ended(status)}")
-
-    def _placed(self, found: Hypothesis, origin: int) -> Hypothesis:
-        """Return a process's hypothesis with its times in the stream."""
-        start, end = (round(origin / RATE + each, 3) for each in (found.start, found.end))
-        if found.final:
-            self.audio.forget(round(end * RATE))
-        return replace(found, start=start, end=end)
+    def _placed(self, message: Progress, origin: int) -> Progress:
+        """Return a process's message with places and times in the stream."""
+        self.recognised, item = max(self.recognised, origin + message.samples), message.item
+        if isinstance(item, Hypothesis):
+            item = item.later(origin / RATE)
+            if item.final:
+                self.audio.forget(round(item.end * RATE))
+        return replace(message, samples=self.recognised, item=item)
 
     async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:
         """Return the next message; None at the end, and after an invalid one.  Raises `_Died` if none comes in time."""
         assert process.stdout is not None  # noqa: S101  # for the type checker
-        seconds, reading = self._opens if opening else self._stalled, asyncio.ensure_future(process.stdout.readline())
-        try:
-            while not reading.done():
-                await asyncio.wait({reading}, timeout=min(deadlines.LOOK, seconds))
-                late = monotonic() - self._since if opening else self.silent
-                if not reading.done() and late > seconds:
-                    raise _Died(f"the recogniser did nothing for {seconds:g} s")
-            line = reading.result()
-            self._since = monotonic()
-            return Progress.read(line) if line else None
-        except ValueError:  # too long, or invalid
-            self._kill()
-            return None
-        finally:
-            reading.cancel()
+        seconds = self._opens if opening else self._stalled
+        while True:
+            try:
+                async with asyncio.timeout(min(deadlines.LOOK, seconds)):
+                    line = await process.stdout.readline()
+                self._since = monotonic()
+                return Progress.read(line) if line else None
+            except TimeoutError:
+                # What it has not recognised must have waited for so long.
+                waits = 0.0 if opening else self._finished or self.audio.arrival(self.recognised + round(BEHIND * RATE))
+                if monotonic() - max(self._since, waits) > seconds:
+                    raise _Died(f"the recogniser did nothing for {seconds:g} s") from None
+            except ValueError:  # too long, or invalid
+                self._kill()
+                return None
 
     async def _status(self, process: Process) -> int:
         """Return the exit status after the last message; a process that has more to do than to end is killed."""
@@ -254,59 +221,65 @@ class RecogniserProcess:
 
 
 def isolated(
-    spec: str, language: str, pause: float, punctuation: str | None, news: Callable[[str], object] = str
+    spec: str,
+    language: str,
+    pause: float,
+    punctuation: str | None,
+    news: Callable[[str], object] = str,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Recogniser:
     """Open a recogniser in a process; one that is reached over the network stays in this process.
 
     Args and exceptions are those of `redraft.speech.registry.open_recogniser`.
     """
     if "://" in spec:
-        return open_recogniser(spec, language, pause, punctuation, news)
+        return open_recogniser(spec, language, pause, punctuation, news, when_over)
     return IsolatedRecogniser(command(spec, language, pause, punctuation))
+
+
+#: What the thread of a recogniser puts behind the messages of its process.
+_END = Progress(item=Failure("the recogniser has ended"), kind=ModelError.__name__)
 
 
 class IsolatedRecogniser:
     """Recognises in a process; a thread exchanges audio and messages with it.
 
     Args:
-        command: command line of the process, see `redraft.speech.worker`.
-        stalled: seconds without progress after which the process is started again.
+        command, opens, stalled: as for `RecogniserProcess`.
 
     Raises:
         RedraftError: the recogniser cannot be opened.
     """
 
-    def __init__(self, command: Sequence[str], stalled: float = deadlines.STALLED) -> None:
-        self._process = RecogniserProcess(command, stalled=stalled)
-        self._fed, self._samples = 0, 0
-        #: What the process has sent; None is the end.
-        self._messages: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
+    def __init__(self, command: Sequence[str], *, opens: float = math.inf, stalled: float = deadlines.STALLED) -> None:
+        self._process = RecogniserProcess(command, opens=opens, stalled=stalled)
+        self._messages: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         try:
-            list(self._item(self._messages.get()))
+            while _checked(self._messages.get()).item is not None:  # it was started again
+                pass
         except BaseException:  # Ctrl-C: the process would go on, for example with a download
             self.close()
             raise
 
-    @property
-    def recognised(self) -> float:
-        """Seconds of audio recognised so far; the process may be seconds behind the audio that it was given."""
-        return self._samples / RATE
-
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Yield what has been recognised meanwhile; wait only while more than `BEHIND` seconds of audio wait."""
-        self._fed += len(samples)
-        self._call(self._process.feed, pcm(samples))
-        while self._messages.qsize() or self._fed - self._samples > BEHIND * RATE:
-            yield from self._item(self._messages.get())
-
-    def finish(self) -> Iterator[Recognised]:
-        """Yield the rest."""
-        self._call(self._process.finish)
-        while (message := self._messages.get()) is not None:
-            yield from self._item(message)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`), at most `BEHIND` seconds behind its blocks."""
+        fed = recognised = 0
+        with closing(self):
+            for block in chain(blocks, [None]):
+                if block is None:
+                    self._call(self._process.finish)
+                else:
+                    self._call(self._process.feed, pcm(block))
+                    fed += len(block)
+                while block is None or self._messages.qsize() or fed - recognised > BEHIND * RATE:
+                    message = self._messages.get()
+                    if block is None and message is _END:
+                        return
+                    recognised = _checked(message).samples
+                    yield from message.recognised
 
     def close(self) -> None:
         """End the process."""
@@ -327,17 +300,12 @@ class IsolatedRecogniser:
                 async for each in messages:
                     self._messages.put(each)
         finally:
-            self._messages.put(None)
+            self._messages.put(_END)
 
-    def _item(self, message: Progress | None) -> Iterator[Recognised]:
-        """Yield what is in a message.  Raises `RedraftError` if it ends the recognition."""
-        if message is None:
-            raise ModelError("the recogniser has ended")
-        self._samples, item = message.samples, message.item
-        if isinstance(item, Failure):
-            if message.kind is not None:
-                kind = getattr(errors, message.kind, ModelError)
-                raise (kind if issubclass(kind, RedraftError) else ModelError)(item.message)
-            yield item
-        elif item is not None:
-            yield item
+
+def _checked(message: Progress) -> Progress:
+    """Return a message.  Raises `RedraftError` if it ends the recognition."""
+    if message.kind is not None and isinstance(message.item, Failure):
+        kind = getattr(errors, message.kind, ModelError)
+        raise (kind if issubclass(kind, RedraftError) else ModelError)(message.item.message)
+    return message

@@ -1,12 +1,13 @@
-"""The interface of recognisers, and the conversion of their hypotheses to updates of a transcript."""
+"""What recognisers do, and how their hypotheses become updates of a transcript."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence
@@ -37,41 +38,36 @@ class Hypothesis:
     committed: int | None = None
     language: str | None = None
 
+    def later(self, seconds: float) -> Hypothesis:
+        """Return it with times that are so many seconds later."""
+        return replace(self, start=round(self.start + seconds, 3), end=round(self.end + seconds, 3))
 
-#: A hypothesis, or a failure that did not end the recognition.
-Recognised: TypeAlias = Hypothesis | Failure
+
+#: A hypothesis; a failure that did not end the recognition; or a number: nothing more is recognised in so many seconds
+#: of audio.
+Recognised: TypeAlias = Hypothesis | Failure | float
+#: Recognises one stream of audio: takes blocks of mono samples at 16 kHz, and yields what they add, in order, with the
+#: utterance that is still open at their end as final.  When it asks for a block, it has recognised those before, or may
+#: take longer for them if it yields numbers.  Any exception may be raised: `transcribe` keeps what was recognised
+#: before, and reports a failure.  Closing the generator releases what it holds.
+Recogniser: TypeAlias = Callable[[Iterator[Samples]], Generator[Recognised, None, None]]
 
 
-class Recogniser(Protocol):
-    """Recognises one stream of audio.
+class Transcript:
+    """Makes updates of what is recognised; utterances are "1", "2", ...
 
-    Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.  One that accepts
-    audio before it has recognised it also has ``recognised``, the seconds of audio recognised so far; one that may wait
-    for others has ``hurry()``, which is called from another thread once the end of the audio was asked for.
+    Args:
+        sentences: cuts their text; None leaves it as it is.
     """
 
-    def hear(self, samples: Samples) -> Iterable[Recognised]:
-        """Return what a block of mono audio at 16 kHz adds, in order; empty if nothing has changed."""
-
-    def finish(self) -> Iterable[Recognised]:
-        """End the audio; return the utterance that is still open, as final."""
-
-    def close(self) -> None:
-        """Release resources, if there are any."""
-        return
-
-
-@dataclass(slots=True)
-class Names:
-    """Assigns names and numbers to hypotheses: utterances are "1", "2", ..."""
-
-    _utterance: int = 1
-    _last: Update | None = None
-    _capitals: Capitals = field(default_factory=Capitals)
+    def __init__(self, sentences: SentenceCutter | None = None) -> None:
+        self._sentences, self._mixed = sentences, False
+        self._utterance = 1
+        self._last: Update | None = None
 
     def update(self, hypothesis: Hypothesis) -> Update | None:
         """Return the update for a hypothesis, at the end of the recognised audio; None if nothing has changed."""
-        self._capitals, text = self._capitals.lowered(received(hypothesis.text))
+        text, self._mixed = lowered(received(hypothesis.text), mixed=self._mixed)
         last = self._last
         if last is None and not text:
             return None  # noise without words is not an utterance
@@ -93,19 +89,26 @@ class Names:
             self._utterance, self._last = self._utterance + 1, None
         return made
 
-    def finish(self) -> Iterator[Update]:
-        """Yield the last hypothesis of an open utterance as final."""
-        if self._last is not None:
-            yield finished(self._last)
-            self._utterance, self._last = self._utterance + 1, None
-
     def items(self, recognised: Iterable[Recognised]) -> Iterator[Item]:
         """Yield updates and failures, in order."""
         for each in recognised:
             if isinstance(each, Failure):
                 yield each
-            elif (update := self.update(each)) is not None:
-                yield update
+            elif isinstance(each, Hypothesis):
+                if (update := self.update(each)) is not None:
+                    yield from self._cut(update)
+            elif self._sentences is not None:
+                yield from self._sentences.passed(each)
+
+    def finish(self) -> Iterator[Item]:
+        """Yield the last text of what has not ended as final."""
+        if self._last is not None:
+            yield from self._cut(finished(self._last))
+            self._utterance, self._last = self._utterance + 1, None
+        yield from self._sentences.finish() if self._sentences else ()
+
+    def _cut(self, update: Update) -> Iterable[Item]:
+        return [update] if self._sentences is None else self._sentences.update(update)
 
 
 def transcribe(
@@ -119,41 +122,34 @@ def transcribe(
     Args:
         sentences: cuts the text; None leaves it as it is.
     """
-    names, samples, audio, over = Names(), 0, iter(blocks), False
-    problem: Failure | None = None
+    transcript, samples, told = Transcript(sentences), 0, list[Failure]()
+    problems: list[Failure] = []
 
-    def cut(items: Iterator[Item]) -> Iterator[Item]:
-        return items if sentences is None else sentences.items(items)
+    def heard() -> Iterator[Samples]:
+        nonlocal samples
+        try:
+            for block in blocks:
+                if isinstance(block, Failure):
+                    told.append(block)
+                else:
+                    samples += len(block)
+                    yield block
+        except RedraftError as error:
+            problems.append(Failure(str(error)))
 
-    try:
-        while not over:
-            try:
-                block = next(audio, None)
-            except RedraftError as error:
-                block, problem = None, Failure(str(error))
-            if isinstance(block, Failure):
-                yield block
-                continue
-            try:
-                if block is None:
-                    over = True
-                    yield from cut(names.items(recogniser.finish()))
-                    continue
-                samples += len(block)
-                yield from cut(names.items(recogniser.hear(block)))
-                if sentences is not None:
-                    yield from sentences.passed(getattr(recogniser, "recognised", samples / RATE))
-            except Exception as error:
-                death = f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"
-                over, problem = True, problem or Failure(death)
-        yield from cut(names.finish())
-        yield from sentences.finish() if sentences else ()
-        if problem is None and not samples:
-            problem = Failure("the audio is empty: nothing was recorded in it")
-        if problem is not None:
-            yield problem
-    finally:
-        recogniser.close()
+    with closing(recogniser(heard())) as recognised:
+        try:
+            for each in recognised:
+                yield from told
+                told.clear()
+                yield from transcript.items([each])
+        except Exception as error:
+            problems.append(Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"))
+        yield from told
+        yield from transcript.finish()
+        if not samples:
+            problems.append(Failure("the audio is empty: nothing was recorded in it"))
+        yield from problems[:1]
 
 
 def reason(error: Exception) -> str:

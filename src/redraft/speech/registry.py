@@ -4,7 +4,7 @@ An entry point in the group ``redraft.recognisers`` names a module with
 
 - ``SUMMARY``, a line about the recogniser;
 - ``MODELS``, its models by name, each with a line about it;
-- ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser`;
+- ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser` for `RecogniserOptions`;
 - optionally ``default_model(language)``, which returns the model that is used if none is named;
 - optionally ``place(language)``, a number: ``auto`` tries recognisers for a language in ascending order of
   it. Moonshine has 10 for English and 40 for others, sherpa 20, and Whisper 30.  Without it, ``auto`` never
@@ -18,17 +18,17 @@ capitals), or without that file (only punctuation, for Chinese and English).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from redraft.captions.ending import Capitals
+from redraft.captions.ending import lowered
 from redraft.captions.languages import parse_language
-from redraft.errors import MissingExtra, ModelError, OptionError, RedraftError, first_sentence
+from redraft.errors import ModelError, OptionError, RedraftError, first_sentence
 from redraft.speech.audio import Samples, library
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
@@ -100,6 +100,7 @@ def open_recogniser(
     pause: float = PAUSE,
     punctuation: str | None = None,
     news: Callable[[str], object] = str,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Recogniser:
     """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
@@ -109,6 +110,8 @@ def open_recogniser(
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.registry`.
         news: called with one sentence when a server stays away, and when it is back.
+        when_over: called with what is to be called, from any thread, once the end of the audio is asked for: a server
+            that is away is then waited for no longer.
 
     Raises:
         OptionError: no recogniser has this name, or it lacks the model or the language.
@@ -120,13 +123,11 @@ def open_recogniser(
     if "://" in spec:
         check_recogniser(spec)
         made = ServerRecogniser(spec, news=news)
+        when_over(made.hurried.set)
     else:
         name, _, model = resolve(spec, language).partition(":")
-        try:
-            made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
-        except MissingExtra as error:
-            raise MissingExtra(f"{name}, the recogniser for {language}, cannot be used: {error}") from error
-    return made if punctuation is None else Punctuated(made, punctuator(punctuation))
+        made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
+    return made if punctuation is None else punctuated(made, punctuator(punctuation))
 
 
 def resolve(spec: str, language: str = "en") -> str:
@@ -169,25 +170,18 @@ def _chosen(language: str) -> str:
     Raises:
         OptionError: no recogniser has a model for the language.
     """
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[bool, float, str]] = []
     for name, point in _points().items():
-        with suppress(ImportError):  # a broken plug-in must not keep the others from being chosen
+        with suppress(ImportError, RedraftError):  # a broken plug-in must not keep the others from being chosen
             module = point.load()
             if hasattr(module, "place"):
+                resolve(name, language)
+                package = getattr(module, "PACKAGE", "")
                 place = max(map(module.place, _codes(language) or (AUTO,)))
-                found.append((place, name, getattr(module, "PACKAGE", "")))
-    missing = ""
-    for _place, name, package in sorted(found):
-        try:
-            resolve(name, language)
-        except RedraftError:
-            continue
-        if not package or find_spec(package):
-            return name
-        missing = missing or name
-    if missing:
-        return missing
-    raise OptionError(f": none has a model for {language!r}", "recogniser")
+                found.append((bool(package) and not find_spec(package), place, name))
+    if not found:
+        raise OptionError(f": none has a model for {language!r}", "recogniser")
+    return min(found)[2]
 
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:
@@ -221,32 +215,17 @@ def punctuator(folder: str) -> Callable[[str], str]:
         raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
 
 
-class Punctuated:
-    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance."""
+def punctuated(recogniser: Recogniser, punctuate: Callable[[str], str]) -> Recogniser:
+    """Return a recogniser with punctuated hypotheses; a final full stop is added only at the end of the utterance."""
 
-    def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
-        self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()
+    def recognise(blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        mixed = False
+        with closing(recogniser(blocks)) as recognised:
+            for each in recognised:
+                if isinstance(each, Hypothesis) and each.text.strip():
+                    text, mixed = lowered(each.text, mixed=mixed)
+                    text = punctuate(text)
+                    each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
+                yield each
 
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Yield what a block of audio adds."""
-        yield from self._all(self._recogniser.hear(samples))
-
-    def finish(self) -> Iterator[Recognised]:
-        """Yield the utterance that is still open, as final."""
-        yield from self._all(self._recogniser.finish())
-
-    def hurry(self) -> None:
-        """Pass on that the end of the audio was asked for."""
-        getattr(self._recogniser, "hurry", bool)()
-
-    def close(self) -> None:
-        """Release the recogniser's resources."""
-        self._recogniser.close()
-
-    def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
-        for each in recognised:
-            if isinstance(each, Hypothesis) and each.text.strip():
-                self._capitals, text = self._capitals.lowered(each.text)
-                text = self._punctuate(text)
-                each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
-            yield each
+    return recognise

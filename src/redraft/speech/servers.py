@@ -9,22 +9,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import numpy as np
 
 from redraft import deadlines
-from redraft.captions.events import Failure
+from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.deadlines import Backoff
 from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
 from redraft.speech.buffer import AGAIN, AudioBuffer
-from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
-from redraft.speech.recogniser import Hypothesis, Names, Recognised
+from redraft.speech.dialect import Dialect, find_dialect
+from redraft.speech.recogniser import Hypothesis, Recognised, Transcript, reason
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -47,6 +47,7 @@ class Server:
         hurried: whether the end of the input was asked for, so that nothing is waited for any more.
         dialect: the protocol, with the state of the current connection.
         ending: whether the audio has ended; messages then no longer reset the limit of ``patience``.
+        origin: time in the stream at which the connection began.
         closed: exception raised when the connection is lost.
         closed_well: exception raised when the server has closed the connection normally.
 
@@ -67,6 +68,7 @@ class Server:
         self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
         self._errors = OSError, WebSocketException, TimeoutError
         self.ending = False
+        self._began, self.origin = time.monotonic(), 0.0
         self._stack = ExitStack()
         self._socket = self._connected()
 
@@ -132,7 +134,11 @@ class Server:
         answered: threading.Event = self._socket.ping()
         return answered
 
-    def receive(self, timeout: float) -> Iterator[ServerHypothesis | Failure]:
+    def now(self) -> float:
+        """Return the time in the stream in seconds."""
+        return time.monotonic() - self._began
+
+    def receive(self, timeout: float) -> Iterator[Recognised]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
@@ -145,9 +151,11 @@ class Server:
         if not self.ending:
             self._waits, self._problem = self._patience.waits(), None
         try:
-            yield from self.dialect.read(message)
-        except InputError as error:
-            yield Failure(f"a message of {self.url} cannot be used: {error}")
+            for found in self.dialect.read(message, self.now() - self.origin):
+                Update("1", 0, found.text, time=found.end, start=found.start)  # refuses what is no update
+                yield found.later(self.origin)
+        except Exception as error:
+            yield Failure(f"a message of {self.url} cannot be used: {reason(error)}")
 
     def close(self) -> None:
         """Close the connection."""
@@ -159,53 +167,58 @@ class ServerRecogniser(Server):
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
         super().__init__(spec, patience, news)
-        #: The audio of the current utterance, in 32-bit floats, and the place in it with which the connection begins.
-        self._audio, self._origin = AudioBuffer(width=4), 0
-        self._start: float | None = None
+        #: The audio of the current utterance, in 32-bit floats.
+        self._audio = AudioBuffer(width=4)
 
-    def hurry(self) -> None:
-        """Wait no longer for a server that is away, since the audio is to end; callable from any thread."""
-        self.hurried.set()
+    def now(self) -> float:
+        """Return the end of the audio in seconds."""
+        return self._audio.added / RATE
 
-    def hear(self, samples: Samples) -> Iterator[Recognised]:
-        """Send audio, and yield what has arrived."""
-        self._audio.add(samples.astype("<f4").tobytes())
-        yield from self._through(self._arrived)
-        self._audio.forget(self._audio.added - round(AGAIN * RATE))
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        with closing(self):
+            for block in blocks:
+                self._audio.add(block.astype("<f4").tobytes())
+                yield from self._through(self._arrived)
+                self._audio.forget(self._audio.added - round(AGAIN * RATE))
+                yield self.now()
+            self.ending = True
+            yield from self._through(self._rest)
 
-    def finish(self) -> Iterator[Recognised]:
-        """End the audio, and yield the remaining hypotheses."""
-        self.ending = True
-        yield from self._through(self._rest)
-
-    def _through(self, receive: Callable[[], Iterator[ServerHypothesis | Failure]]) -> Iterator[Recognised]:
+    def _through(self, receive: Callable[[], Iterator[Recognised]]) -> Iterator[Recognised]:
         """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
         while True:
             try:
                 while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
                     self.send(self.dialect.audio(np.frombuffer(piece, "<f4")))
-                yield from map(self._hypothesis, receive())
+                yield from receive()
                 return
             except self.closed as error:
                 with suppress(self.closed):
-                    yield from map(self._hypothesis, self._arrived())
+                    yield from self._arrived()
                 if self.ending and isinstance(error, self.closed_well):
                     return
                 self.again()
-                self._origin = self._audio.again()
+                self.origin = self._audio.again() / RATE
 
-    def _arrived(self) -> Iterator[ServerHypothesis | Failure]:
+    def _received(self, timeout: float) -> Iterator[Recognised]:
+        for found in self.receive(timeout):
+            if isinstance(found, Hypothesis) and found.final:
+                self._audio.forget(round(found.end * RATE))
+            yield found
+
+    def _arrived(self) -> Iterator[Recognised]:
         with suppress(TimeoutError):
             while True:
-                yield from self.receive(0)
+                yield from self._received(0)
 
-    def _rest(self) -> Iterator[ServerHypothesis | Failure]:
+    def _rest(self) -> Iterator[Recognised]:
         """Yield everything until the server has finished."""
         self.send(self.dialect.goodbye)
         answered, latest = self.ping(), time.monotonic()
         while not self.dialect.over:
             try:
-                yield from self.receive(_ASKED)
+                yield from self._received(_ASKED)
                 latest = time.monotonic()
             except TimeoutError:
                 away = self.hurried.is_set() and not answered.is_set()
@@ -214,27 +227,12 @@ class ServerRecogniser(Server):
                     yield Failure(f"{self.url} has not ended the audio's last utterance within {limit:g} s")
                     return
 
-    def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
-        if isinstance(found, Failure):
-            return found
-        now, origin = self._audio.added / RATE, self._origin / RATE
-        end = now if found.end is None else min(now, origin + found.end)
-        if found.start is not None:
-            self._start = min(end, origin + found.start)
-        elif self._start is None:
-            self._start = end
-        made = Hypothesis(found.text, self._start, end, found.final)
-        if found.final:
-            self._start = None
-            self._audio.forget(round(end * RATE))
-        return made
-
 
 def overhear(
     spec: str,
     patience: Backoff = PATIENCE,
     news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = lambda stop: None,
+    when_over: Callable[[Callable[[], object]], object] = bool,
 ) -> Iterator[Item]:
     """Yield what a server broadcasts to all clients, such as one with its own microphone.
 
@@ -250,31 +248,19 @@ def overhear(
 
 
 def _overheard(server: Server) -> Iterator[Item]:
-    names, began, origin = Names(), time.monotonic(), 0.0
-    try:
+    transcript = Transcript()
+    with closing(server):
         while not (server.dialect.over or server.hurried.is_set()):
             try:
-                found = list(server.receive(_ASKED))
+                yield from transcript.items(server.receive(_ASKED))
             except TimeoutError:
                 continue
             except server.closed:
-                yield from names.finish()
+                yield from transcript.finish()
                 try:
                     server.again()
                 except InputError as error:
                     yield Failure(str(error))
                     return
-                origin = time.monotonic() - began
-                continue
-            yield from names.items(_at(each, origin, time.monotonic() - began) for each in found)
-        yield from names.finish()
-    finally:
-        server.close()
-
-
-def _at(found: ServerHypothesis | Failure, origin: float, now: float) -> Recognised:
-    """Convert a hypothesis to times from the start of the stream."""
-    if isinstance(found, Failure):
-        return found
-    start, end = (now if each is None else origin + each for each in (found.start, found.end))
-    return Hypothesis(found.text, start, end, found.final)
+                server.origin = server.now()
+        yield from transcript.finish()

@@ -6,7 +6,8 @@ A model is one downloaded with `redraft models get`, or the folder of a transduc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.models.hub import SPEECH, cached_path
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import LONGEST
-from redraft.speech.recogniser import Hypothesis, Recogniser
+from redraft.speech.recogniser import Hypothesis, Recognised
 from redraft.speech.registry import AUTO, RecogniserOptions
 
 SUMMARY = "streaming recognisers of sherpa-onnx, for CPUs; also takes the folder of a transducer, such as Nemotron 3.5"
@@ -99,7 +100,7 @@ def model_files(folder: Path) -> dict[str, str]:
     return found
 
 
-class Sherpa(Recogniser):
+class Sherpa:
     """Recognises with a streaming model.
 
     Args:
@@ -111,39 +112,31 @@ class Sherpa(Recogniser):
         self._model, self._stream = model, model.create_stream()
         if hasattr(self._stream, "set_option"):  # older versions have no models of several
             self._stream.set_option("language", language)
-        self._samples = 0
-        self._last, self._start, self._ended = "", 0.0, 0.0
 
-    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """Yield what a block of audio adds."""
-        self._samples += len(samples)
-        self._stream.accept_waveform(RATE, samples)
-        yield from self._decode()
-
-    def finish(self) -> Iterator[Hypothesis]:
-        """Yield the utterance that is still open, as final."""
-        self._stream.accept_waveform(RATE, np.zeros(round(RATE * _TAIL), np.float32))
-        self._stream.input_finished()
-        yield from self._decode()
-        if self._last:
-            yield Hypothesis(self._last, self._start, self._samples / RATE, final=True)
-
-    def _decode(self) -> Iterator[Hypothesis]:
-        while self._model.is_ready(self._stream):
-            self._model.decode_stream(self._stream)
-        text, now = self._model.get_result(self._stream), self._samples / RATE
-        if text and not self._last:
-            self._start = self._begun(now)
-        final = self._model.is_endpoint(self._stream)
-        if text and (final or text != self._last):
-            yield Hypothesis(text, self._start, now, final)
-        self._last = text
-        if final:
-            self._model.reset(self._stream)
-            self._last, self._ended = "", now
-
-    def _begun(self, now: float) -> float:
-        """Return the start of the first word, from the model's timestamps if it has any."""
-        times = self._model.timestamps(self._stream)
-        begun = self._model.start_time(self._stream) + times[0] if times else now
-        return max(self._ended, min(now, float(begun)))
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        model, stream, samples = self._model, self._stream, 0
+        last, start, ended, now = "", 0.0, 0.0, 0.0
+        for block in chain(blocks, [None]):
+            if block is None:
+                stream.accept_waveform(RATE, np.zeros(round(RATE * _TAIL), np.float32))
+                stream.input_finished()
+            else:
+                stream.accept_waveform(RATE, block)
+                samples += len(block)
+                now = samples / RATE
+            while model.is_ready(stream):
+                model.decode_stream(stream)
+            text, final = model.get_result(stream), model.is_endpoint(stream)
+            if text and not last:  # the start of the first word, from the model's timestamps if it has any
+                times = model.timestamps(stream)
+                start = max(ended, min(now, float(model.start_time(stream) + times[0]))) if times else now
+            if text and (final or text != last):
+                yield Hypothesis(text, start, now, final)
+            last = text
+            if final:
+                model.reset(stream)
+                last, ended = "", now
+            yield now
+        if last:
+            yield Hypothesis(last, start, now, final=True)

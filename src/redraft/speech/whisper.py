@@ -8,18 +8,19 @@ utterance the last pass alone counts, since it has all of the audio.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from redraft.captions.align import seam
+from redraft.captions.words import bare
 from redraft.cores import usable_cores
-from redraft.errors import ModelError, OptionError, first_sentence
+from redraft.errors import ModelError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
-from redraft.speech.endpoint import Endpointer, Stretch
-from redraft.speech.recogniser import Hypothesis, Recogniser
+from redraft.speech.endpoint import PAUSE, stretches
+from redraft.speech.recogniser import Hypothesis, Recognised
 from redraft.speech.registry import RecogniserOptions
 
 #: Samples before a frame that the network sees again.
@@ -83,8 +84,8 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     """Return a recogniser with a model: a size, a folder, or a repository on the hub, which is downloaded.
 
     Raises:
-        OptionError: the model is unknown, or does not recognise the language.
-        ModelError: it cannot be downloaded or opened.
+        OptionError: the model does not recognise the language.
+        ModelError: it is unknown, or cannot be downloaded or opened.
         MissingExtra: the extra ``listen-whisper`` is not installed.
     """
     library("faster_whisper", "listen-whisper")
@@ -94,7 +95,7 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     model = open_model(name)
     if not model.model.is_multilingual:
         wanted.check_language(f"whisper:{name}", ("en",))
-    return Whisper(model, wanted.languages, Endpointer(SpeechDetector(), wanted.pause))
+    return Whisper(model, wanted.languages, SpeechDetector(), wanted.pause)
 
 
 def open_model(name: str) -> Any:
@@ -104,8 +105,7 @@ def open_model(name: str) -> Any:
         name: a size, a folder, or a repository on the hub.
 
     Raises:
-        OptionError: the model is unknown.
-        ModelError: it cannot be downloaded or opened.
+        ModelError: the model is unknown, or cannot be downloaded or opened.
     """
     whisper, ctranslate2 = library("faster_whisper", "listen-whisper"), library("ctranslate2", "listen-whisper")
     folder = Path(name).expanduser()
@@ -123,28 +123,21 @@ def open_model(name: str) -> Any:
             compute_type=compute_type,
             cpu_threads=min(_MOST_THREADS, usable_cores()),
         )
-    except ValueError as error:
-        known = ", ".join(whisper.available_models())
-        raise OptionError(
-            f"whisper has no model {name!r}: name one of {known}, the folder of a model, or a repository on the hub"
-        ) from error
-    except OSError as error:
-        reason = first_sentence(error).removeprefix("Got: ")
-        raise ModelError(
-            f"whisper has not found model {name!r}: it is not in the cache of the hub, and the hub does not provide it "
-            f"({reason}); the folder of a model needs no hub: --recogniser whisper:FOLDER"
-        ) from error
     except Exception as error:
-        raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
+        raise ModelError(
+            f"whisper cannot open model {name!r}: {first_sentence(error).removeprefix('Got: ')}; a model is a size, a "
+            "folder, which needs no hub, or a repository on the hub"
+        ) from error
 
 
-class Whisper(Recogniser):
+class Whisper:
     """Recognises growing utterances pass by pass.
 
     Args:
         model: a ``faster_whisper.WhisperModel``.
         languages: codes of the languages that may be spoken; of several, or of any if there are none, each pass finds
             the one of its utterance.
+        is_speech, pause: as for `redraft.speech.endpoint.stretches`.
         clock: returns the time in seconds; a slow pass makes the next one wait for more audio, to keep up with live
             speech.
     """
@@ -153,38 +146,36 @@ class Whisper(Recogniser):
         self,
         model: Any,
         languages: Sequence[str],
-        endpoints: Endpointer,
+        is_speech: Callable[[Samples], bool],
+        pause: float = PAUSE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._model, self._languages, self._endpoints, self._clock = model, languages, endpoints, clock
+        self._model, self._languages, self._clock = model, languages, clock
+        self._is_speech, self._pause = is_speech, pause
         #: The language of the newest pass; None if only one is spoken.
         self._language: str | None = None
         self._audio: list[Samples] = []
-        self._new, self._step = 0.0, STEP
+        self._step = STEP
         self._words: list[str] = []
         self._agreed = 0
         #: The utterance before in each language.
         self._previous: dict[str | None, str] = {}
 
-    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
-        """Yield what a block of audio adds."""
-        for stretch in self._endpoints.hear(samples):
-            yield from self._add(stretch)
-
-    def finish(self) -> Iterator[Hypothesis]:
-        """Yield the utterance that is still open, as final."""
-        for stretch in self._endpoints.finish():
-            yield from self._add(stretch)
-
-    def _add(self, stretch: Stretch) -> Iterator[Hypothesis]:
-        if stretch.begins:
-            self._audio, self._new, self._words, self._agreed = [], 0.0, [], 0
-        self._audio.append(stretch.samples)
-        self._new += len(stretch.samples) / RATE
-        if stretch.ends or self._new >= self._step:
-            self._new = 0.0
-            text = self._final() if stretch.ends else self._partial()
-            yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        new = 0.0
+        for stretch in stretches(blocks, self._is_speech, self._pause):
+            if isinstance(stretch, float):
+                yield stretch
+                continue
+            self._audio.append(stretch.samples)
+            new += len(stretch.samples) / RATE
+            if stretch.ends or new >= self._step:
+                new = 0.0
+                text = self._final() if stretch.ends else self._partial()
+                yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
+            if stretch.ends:
+                self._audio, self._words, self._agreed = [], [], 0
 
     def _final(self) -> str:
         """Return the utterance; what was shown of it remains if Whisper now finds no words."""
@@ -249,14 +240,9 @@ def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple
         agreed: how many of these are fixed.
         words: the words of this pass.
     """
-    fixed, behind, found = (list(map(_bare, each)) for each in (before[:agreed], before[agreed:], words))
+    fixed, behind, found = ([bare(word) or word for word in each] for each in (before[:agreed], before[agreed:], words))
     now = [*before[:agreed], *words[seam(fixed, behind, found) :]]
     same = agreed
     while same < min(len(before), len(now) - 1) and before[same] == now[same]:
         same += 1
     return now, same
-
-
-def _bare(word: str) -> str:
-    """Return a word without case and punctuation, which passes change more often than words."""
-    return "".join(filter(str.isalnum, word)).casefold() or word

@@ -15,13 +15,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
 from redraft.captions.events import Failure
-from redraft.speech.audio import RATE, pcm_blocks
-from redraft.speech.recogniser import Hypothesis, Names, Recognised, Recogniser, reason
+from redraft.speech.audio import RATE, Samples, pcm_blocks
+from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser, Transcript, reason
 from redraft.speech.registry import open_recogniser
 
 #: Seconds of audio between progress reports if nothing was recognised.
@@ -34,15 +35,20 @@ class Progress:
 
     Attributes:
         samples: number of samples recognised so far.
-        cpu: CPU seconds used so far.
+        cpu: CPU seconds used since the message before.
         item: a hypothesis or a failure; None if it only reports progress.
         kind: type of the exception that ended the recognition, or kept the recogniser from being opened.
     """
 
     samples: int = 0
     cpu: float = 0.0
-    item: Recognised | None = None
+    item: Hypothesis | Failure | None = None
     kind: str | None = None
+
+    @property
+    def recognised(self) -> list[Recognised]:
+        """The item, if there is one, and how many seconds are recognised."""
+        return [*([] if self.item is None else [self.item]), self.samples / RATE]
 
     def line(self) -> bytes:
         """Return it as a line of JSON."""
@@ -71,18 +77,21 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
     """
-    samples, reported, names = 0, 0, Names()
+    samples, reported, cpu, transcript = 0, 0, 0.0, Transcript()
 
-    def report(item: Recognised | None = None, kind: str | None = None) -> None:
-        nonlocal reported
-        reported = samples
-        out.write(Progress(samples, round(time.process_time(), 3), item, kind).line())
+    def report(item: Hypothesis | Failure | None = None, kind: str | None = None) -> None:
+        nonlocal reported, cpu
+        before, reported, cpu = cpu, samples, time.process_time()
+        out.write(Progress(samples, round(cpu - before, 3), item, kind).line())
         out.flush()
 
-    def checked(item: Recognised) -> None:
-        if isinstance(item, Hypothesis):
-            names.update(item)  # refuses what is no update
-        report(item)
+    def heard() -> Iterator[Samples]:
+        nonlocal samples
+        for block in pcm_blocks(audio, checked=True):
+            samples += len(block)
+            yield block
+            if samples - reported >= _REPORT * RATE:
+                report()
 
     try:
         recogniser = opened()
@@ -91,18 +100,15 @@ def work(audio: BinaryIO, out: BinaryIO, opened: Callable[[], Recogniser]) -> in
         return 1
     report()
     try:
-        for block in pcm_blocks(audio, checked=True):
-            samples += len(block)
-            for each in recogniser.hear(block):
-                checked(each)
-            if samples - reported >= _REPORT * RATE:
-                report()
-        for each in recogniser.finish():
-            checked(each)
+        with closing(recogniser(heard())) as recognised:
+            for item in recognised:
+                if isinstance(item, Hypothesis):
+                    transcript.update(item)  # refuses what is no update
+                if not isinstance(item, int | float):
+                    report(item)
     except Exception as error:
-        report(Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}"))
-    finally:
-        recogniser.close()
+        death = Failure(f"the recogniser stopped after {samples / RATE:.1f} s of audio: {reason(error)}")
+        report(death, type(error).__name__)
     report()
     return 0
 

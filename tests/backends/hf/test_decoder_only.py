@@ -15,13 +15,14 @@ from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.backend import Capability  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters import Nothing  # noqa: E402
-from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
-from redraft.decoding.methods.ssbd import Everything, PreviousOutput  # noqa: E402
+from redraft.decoding.drive import run, run_together  # noqa: E402
+from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Prompt, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, Watched, chain, logs, path_to, tree  # noqa: E402
+from tests.fakes import Everything  # noqa: E402
 
 Ids = tuple[int, ...]
 IDS: Ids = tiny.prompts(1, 520, seed=7)[0]
@@ -42,7 +43,7 @@ def plain(model: object, prefix: Sequence[int]) -> list[list[float]]:
 
 def asking(prompt: Ids, previous: Ids = ()) -> Asking[Output]:
     drafter = PreviousOutput() if previous else Nothing()
-    return decode(prompt, drafter, Exact(), previous=previous, end_tokens=frozenset({END}), limit=LIMIT)
+    return decode(Prompt(prompt), drafter, Exact(), previous=previous, end_tokens=frozenset({END}), limit=LIMIT)
 
 
 @pytest.mark.parametrize("make", [tiny.qwen3, tiny.llama])
@@ -66,7 +67,9 @@ def test_any_draft(make) -> None:
 
 def test_end_inside_accepted_draft_ends_output(backend: Watched) -> None:
     slot = backend.open_slot()
-    looked = decode(IDS[:5], PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens=frozenset({END}), limit=9)
+    looked = decode(
+        Prompt(IDS[:5]), PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens=frozenset({END}), limit=9
+    )
     output = run(looked, backend, slot)
     backend.close_slot(slot)
     assert (output.tokens, output.finished, output.passes) == ((8,), True, 1)
@@ -156,7 +159,7 @@ def test_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
 def test_three_decodings_at_once_are_each_alone() -> None:
     backend = tiny.watched(tiny.qwen3())
     asked = [(IDS[:4], IDS[50:55]), (IDS[4:15], ()), (IDS[20:27], (END, 6, 7))]
-    lanes = [Decoding(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
+    lanes = [(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
     together = run_together(lanes, {TARGET: backend})
     assert len(backend.fed) == max(output.passes for output in together)
     for (prompt, _previous), output in zip(asked, together, strict=True):

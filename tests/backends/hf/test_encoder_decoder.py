@@ -22,7 +22,7 @@ from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
-from redraft.decoding.types import ROOT, Asking, Output, Score  # noqa: E402
+from redraft.decoding.types import ROOT, Asking, Output, Prompt, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
 from redraft.generator import Generator  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
@@ -46,11 +46,10 @@ def start_of(model: Any) -> Ids:
 
 def asking(backend: HfEncoderDecoder, source: Ids, previous: Ids = (), begun: Ids = ()) -> Asking[Output]:
     return decode(
-        start_of(backend.model) + begun,
+        Prompt(start_of(backend.model) + begun, encoder=source),
         PreviousOutput() if previous else Nothing(),
         Exact(),
         previous=previous,
-        encoder=source,
         end_tokens=frozenset({END}),
         limit=LIMIT - len(begun),
     )

@@ -16,6 +16,7 @@ from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
+from redraft.decoding.types import Prompt  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, PIECES  # noqa: E402
 
@@ -65,7 +66,9 @@ def test_output_stops_where_its_turn_ends() -> None:
     for backend in (plain, chatty):
         slot = backend.open_slot()
         outputs = [
-            run(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=30), backend, slot).tokens
+            run(
+                decode(Prompt(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=30), backend, slot
+            ).tokens
             for prompt in tiny.prompts(12)
         ]
         found.append(outputs)

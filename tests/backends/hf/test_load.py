@@ -23,7 +23,7 @@ from redraft.backends.load import open_backend, open_models  # noqa: E402
 from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.method import Value  # noqa: E402
 from redraft.decoding.methods import get_method  # noqa: E402
-from redraft.decoding.types import ROOT, Score  # noqa: E402
+from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Score  # noqa: E402
 from redraft.errors import MissingExtra, ModelError, OptionError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.gguf_models import split, write_llama  # noqa: E402
@@ -61,20 +61,20 @@ def test_folder_opens(folder: Path, prefix: str) -> None:
 
 def test_dtype_that_was_asked_for(folder: Path) -> None:
     with ExitStack() as stack:
-        backends = open_models(
+        (backends,) = open_models(
             [get_method("bild")], str(folder), str(folder), {**ENGINE, "dtype": "bfloat16"}, 3, stack
         )
-        assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
+        assert [getattr(backend, "dtype", None) for backend in backends.values()] == [torch.bfloat16] * 2
     with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
         open_backend(str(folder), {"dtype": "int8"})
 
 
 def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
     with ExitStack() as stack:
-        target, small = open_models(
+        (backends,) = open_models(
             [get_method("bild")], str(folder), "demo-tiny", {**ENGINE, "dtype": "bfloat16"}, 3, stack
         )
-        assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
+        assert isinstance(backends[TARGET], HfDecoder) and isinstance(backends[DRAFT_MODEL], LlamaCpp)
     with pytest.raises(
         OptionError, match="^engine dtype is not for GGUF models, so leave it out; its options: context_length, "
     ):
@@ -85,8 +85,8 @@ def test_encoder_decoder_opens_for_method(tmp_path: Path) -> None:
     tiny.t5().save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
     with ExitStack() as stack:
-        backend, small = open_models([get_method("ssbd")], str(tmp_path), None, ENGINE, 3, stack)
-        assert isinstance(backend, HfEncoderDecoder) and small is None
+        (backends,) = open_models([get_method("ssbd")], str(tmp_path), None, ENGINE, 3, stack)
+        assert isinstance(backends[TARGET], HfEncoderDecoder) and len(backends) == 1
 
 
 def test_without_extra_message_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

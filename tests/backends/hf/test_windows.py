@@ -14,7 +14,7 @@ from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
-from redraft.decoding.types import ROOT, Score  # noqa: E402
+from redraft.decoding.types import ROOT, Prompt, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import LIMIT, VOCABULARY, chain, logs, path_to, tree  # noqa: E402
 
@@ -56,10 +56,10 @@ def test_greedy_ids_of_generate(model: Any) -> None:
     for prompt in tiny.prompts(4, 20):
         expected, finished = tiny.greedy(model, prompt)
         ends: dict[str, Any] = {"end_tokens": backend.end_tokens, "limit": LIMIT}
-        alone = run(decode(prompt, Nothing(), Exact(), **ends), backend, slot)
+        alone = run(decode(Prompt(prompt), Nothing(), Exact(), **ends), backend, slot)
         assert (alone.tokens, alone.finished) == (expected, finished)
         wrong = (*expected[:5], (expected[5] + 1) % VOCABULARY, *expected[6:]) if len(expected) > 6 else expected
-        again = run(decode(prompt, PreviousOutput(), Exact(), previous=wrong, **ends), backend, slot)
+        again = run(decode(Prompt(prompt), PreviousOutput(), Exact(), previous=wrong, **ends), backend, slot)
         assert (again.tokens, again.finished) == (expected, finished)
         kept += again.accepted
     assert kept
@@ -110,5 +110,5 @@ def test_model_without_kinds_of_layers_or_window_runs() -> None:
     model = tiny.of_family("GPT2Config", n_positions=64)
     backend = tiny.watched(model, context_length=64)
     prompt = tiny.prompts(1)[0]
-    asking = decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=6)
+    asking = decode(Prompt(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=6)
     assert run(asking, backend, backend.open_slot()).tokens == tiny.greedy(model, prompt, limit=6)[0]

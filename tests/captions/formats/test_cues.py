@@ -13,8 +13,7 @@ import pytest
 
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
-from redraft.captions.formats.cues import PROFILES, Profile, clock, divided, profile
-from redraft.captions.formats.write import SubtitleWriter
+from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter, divided, profile
 from redraft.errors import OptionError
 
 SENTENCE = (
@@ -123,13 +122,12 @@ def test_profile_by_name() -> None:
             profile(bad)
 
 
-def test_clock() -> None:
-    assert [clock(text) for text in ("0", "2.5", "1:30", "10:00:00", "09:59:59.96")] == [0, 2.5, 90, 36_000, 35_999.96]
-    for bad in ("", "-1", "10:00:60", "1:2:3:4", "99:60:00", "100:00:00", "ten", "1e3", "nan"):
-        with pytest.raises(
-            OptionError, match="must have start as seconds or a time such as 10:00:00, under 100 hours, not"
-        ):
-            clock(bad)
+def test_start() -> None:
+    for text, start in ("00:00:02.5", 2.5), ("10:00:00", 36_000), ("09:59:59.96", 35_999.96):
+        assert profile(f"web,start={text}").start == start
+    for bad in ("", "-1", "2.5", "10:00:60", "1:2:3:4", "99:60:00", "24:00:00", "ten", "1e3", "nan"):
+        with pytest.raises(OptionError, match="must have start as a time such as 10:00:00, not"):
+            profile(f"web,start={bad}")
 
 
 def test_division_takes_time_in_proportion() -> None:

@@ -1,4 +1,4 @@
-"""SimulStreaming's rows: what recogniser and translator print, as updates."""
+"""SimulStreaming's rows: what its recogniser prints, as updates."""
 
 from __future__ import annotations
 
@@ -27,12 +27,6 @@ def row(new: str, time: float = 1.0, **more: object) -> dict:
     return {"start": 0, "end": 0.7, "text": new, "tokens": [400], "words": [], "emission_time": time, **more}
 
 
-def translated(status: str, text: str, tail: str, time: float = 1.0, *, final: bool = False) -> dict:
-    """A row of the translator."""
-    fields = {"emission_time": time, "end": None, "status": status, "text": text, "unconfirmed_text": tail}
-    return fields | {"is_final": final}
-
-
 def test_text_of_recogniser_is_what_is_new() -> None:
     assert read(row(" And so", 1.5), row(",", 2.5), row(" my fellow", 3), row(" Americans.", 4, is_final=True)) == [
         Update("1", 0, "And so", time=1.5),
@@ -52,47 +46,9 @@ def test_final_row_without_text() -> None:
     ]
 
 
-def test_rows_of_translator() -> None:
-    assert read(
-        translated("INCOMPLETE", "", "Also...", 1),
-        translated("COMPLETE", "", "Also, bitte", 2),
-        translated("INCOMPLETE", " Also,", "bitte fragen", 3),
-        translated("COMPLETE", " Also,", "bitte fragen Sie", 4),
-        translated("COMPLETE", " bitte", "fragen", 5),
-        translated("COMPLETE", "fragen wir.", "", 6, final=True),
-    ) == [
-        Update("1", 0, "Also...", time=1.0, committed=0),
-        Update("1", 1, "Also, bitte", time=2.0, committed=0),
-        Update("1", 2, "Also, bitte fragen", time=3.0, committed=0),
-        Update("1", 3, "Also, bitte fragen Sie", time=4.0, committed=1),
-        Update("1", 4, "Also, bitte fragen", time=5.0, committed=2),
-        Update("1", 5, "Also, bitte fragen wir.", final=True, time=6.0, committed=4),
-    ]
-
-
-def test_tail_that_is_taken_back_leaves_empty_update() -> None:
-    assert read(translated("COMPLETE", "", "So", 1), translated("COMPLETE", "", "", 2, final=True)) == [
-        Update("1", 0, "So", time=1.0, committed=0),
-        Update("1", 1, "", final=True, time=2.0, committed=0),
-    ]
-
-
 def test_no_space_comes_between_chinese_or_japanese_characters() -> None:
-    items = read(
-        translated("COMPLETE", "今日は", "いい"),
-        translated("COMPLETE", "いい", "AI"),
-        translated("COMPLETE", "天気。", "", final=True),
-    )
-    assert [item.text for item in items if isinstance(item, Update)] == [
-        "今日はいい",
-        "今日はいいAI",
-        "今日はいい天気。",
-    ]
-
-
-def test_open_at_end_with_tail() -> None:
-    last = read(translated("COMPLETE", " one", "two", 7))[-1]
-    assert last == Update("1", 1, "one two", final=True, time=7.0, committed=1)
+    items = read(row("今日は"), row("いい"), row("天気。", is_final=True))
+    assert [item.text for item in items if isinstance(item, Update)] == ["今日は", "今日はいい", "今日はいい天気。"]
 
 
 def test_zero_is_time_and_null_no_status() -> None:
@@ -105,7 +61,7 @@ def test_control_characters_become_spaces() -> None:
 
 BAD: list[tuple[bytes | dict, str]] = [
     (b"{", "the line is not valid JSON: Expecting property name enclosed in double quotes at character 2"),
-    (b"[]", "the line must be a JSON object with emission_time, status, text, unconfirmed_text, is_final, not a list"),
+    (b"[]", "the line must be a JSON object with emission_time, status, text, is_final, not a list"),
     (b"\xff", "the line must be UTF-8, but byte 0xff at offset 0 of the line is not"),
     ({"text": " a"}, "emission_time must be given: a row needs emission_time"),
     ({"emission_time": 1}, "text must be given unless is_final is"),
@@ -115,11 +71,9 @@ BAD: list[tuple[bytes | dict, str]] = [
         row(" a", float("inf")),
         "emission_time must be a finite number of seconds, 0 or more, not Infinity",
     ),
-    (row(" a", status="ERROR"), 'status must be COMPLETE, INCOMPLETE or null, not "ERROR"'),
-    (row(" a", status=[]), "status must be COMPLETE, INCOMPLETE or null, not a list"),
+    (row(" a", status="COMPLETE"), 'status must be null, as in the rows of the recogniser, not "COMPLETE"'),
     (row(" a", text=1), "text must be a string of whole characters, not 1"),
     (row(" a", text="\ud800"), 'text must be a string of whole characters, not "\\ud800"'),
-    (row(" a", unconfirmed_text=None), "unconfirmed_text must be a string of whole characters, not null"),
     (row(" a", is_final=1), "is_final must be true or false, not 1"),
 ]
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing, SmallModel
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.bild import Rollback
-from redraft.decoding.methods.ssbd import Everything
 from redraft.decoding.rules import Exact
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -28,11 +27,12 @@ from redraft.decoding.types import (
     Barred,
     Drafter,
     Output,
+    Prompt,
     Provenance,
     Rule,
     Score,
 )
-from tests.fakes import END, RandomModel, greedy
+from tests.fakes import END, Everything, RandomModel, greedy
 
 GREEDY = Sampler()
 seeds = st.integers(0, 10_000)
@@ -51,8 +51,8 @@ def decoded(
     limit: int,
     previous: tuple[int, ...] = (),
 ) -> Output:
-    asking = decode(prompt, *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
-    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
+    asking = decode(Prompt(prompt), *parts, previous=previous, end_tokens=target.end_tokens, limit=limit)
+    return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
 
 
 def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0, *, ends: bool = False) -> tuple[Drafter, Rule]:
@@ -146,15 +146,14 @@ def test_what_is_impossible_is_not_kept_unverified(name: str, token: int) -> Non
     asked += [(Selection(frozenset({token})), NOTHING_BARRED)] if token != END else []
     for selection, barred in asked:
         asking = decode(
-            (1, 2, 3),
+            Prompt((1, 2, 3), selection=selection),
             *built(name, **({"fallback": 0.0} if name == "bild" else {})),
             previous=(token, token),
-            selection=selection,
             barred=barred,
             end_tokens=target.end_tokens,
             limit=6,
         )
-        output = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], models)[0]
+        output = run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], models)[0]
         assert output.passes and output.tokens and output.tokens[0] != token
 
 
@@ -171,7 +170,7 @@ def test_exact_small_model(
     large_seed: int, small_seed: int, prompt: tuple[int, ...], limit: int, window: int, fallback: float
 ) -> None:
     target, small = RandomModel(large_seed), RandomModel(small_seed)
-    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
+    plain = run(decode(Prompt(prompt), Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
     drafter = SmallModel(GREEDY, window, target.end_tokens, fallback)
     output = decoded(target, small, (drafter, Exact()), prompt, limit)
     assert (output.tokens, output.finished) == (plain.tokens, plain.finished)
@@ -190,7 +189,7 @@ def test_target_as_its_own_small_model(seed: int, prompt: tuple[int, ...], limit
 @given(seeds, prompts, limits, rollbacks)
 def test_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
     target, small = RandomModel(seed), RandomModel(seed + 1)
-    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
+    plain = run(decode(Prompt(prompt), Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
     output = decoded(target, small, bild(10, 1.0, rollback), prompt, limit)
     assert (output.tokens, output.finished, output.passes) == (plain.tokens, plain.finished, plain.passes)
     # Each pass but the last possible one was preceded by a look at the small model.
@@ -282,8 +281,8 @@ def test_nothing_is_asked_where_draft_has_no_room() -> None:
 
 def test_small_model_reads_encoders_ids() -> None:
     small, parts = Script(5), bild(2)
-    asking = decode((1, 2), *parts, encoder=(8, 9), end_tokens=small.end_tokens, limit=4)
-    run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
+    asking = decode(Prompt((1, 2), encoder=(8, 9)), *parts, end_tokens=small.end_tokens, limit=4)
+    run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
     assert [score.encoder for score in small.requests] == [(8, 9)] * len(small.requests)
     assert [score.prefix for score in small.requests[:2]] == [(1, 2), (1, 2, 5)]
 

@@ -11,7 +11,7 @@ from redraft.decoding.types import ROOT, Draft, Provenance
 PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED
 
 
-def steps(*tokens: int, provenance: Provenance = PROMPT) -> list[tuple[int, Provenance]]:
+def steps(*tokens: int, provenance: str = PROMPT) -> list[tuple[int, str]]:
     return [(token, provenance) for token in tokens]
 
 

@@ -15,7 +15,7 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import Draft, Output, Provenance
+from redraft.decoding.types import Draft, Output, Prompt, Provenance
 from tests.fakes import END, RandomModel, greedy
 
 prompts = st.lists(st.integers(0, 4), min_size=1, max_size=20).map(tuple)
@@ -53,7 +53,7 @@ class Figure2(RandomModel):
 def drafted(
     model: RandomModel, prompt: tuple[int, ...], drafter: Aligned, limit: int = 30
 ) -> tuple[Output, list[Draft]]:
-    output = run(decode(prompt, drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
+    output = run(decode(Prompt(prompt), drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
     return output, [request.draft for request in model.requests]
 
 
@@ -201,7 +201,7 @@ def test_alignment_sampling_saves_passes() -> None:
         for width in passes:
             model = RandomModel(seed, vocabulary=8, shift=0.0, end_bias=-100)
             passes[width] += drafted(model, prompt, Aligned(width=width))[0].passes
-        asking = decode(prompt, Nothing(), Exact(), end_tokens=model.end_tokens, limit=30)
+        asking = decode(Prompt(prompt), Nothing(), Exact(), end_tokens=model.end_tokens, limit=30)
         plain += run(asking, model, 0).passes
     assert passes[2] < passes[0] < plain
 

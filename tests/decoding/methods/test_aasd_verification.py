@@ -17,7 +17,7 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.methods.aasd import Aligned, Conditional, Test, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import Draft, Drafter, Output, Provenance, Score
+from redraft.decoding.types import Draft, Drafter, Output, Prompt, Provenance, Score
 from tests.fakes import END, RandomModel, greedy
 
 PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED
@@ -32,7 +32,7 @@ def rows(*distributions: list[float]) -> NumpyRows:
         return NumpyRows(np.log(np.array(distributions)), 0)
 
 
-def chain(*tokens: int, provenance: Provenance = PROMPT) -> Draft:
+def chain(*tokens: int, provenance: str = PROMPT) -> Draft:
     return Draft.chain(tokens, provenance)
 
 
@@ -62,9 +62,7 @@ def test_entropy_is_in_nats() -> None:
 
 
 @given(weights, st.floats(0, 10), st.floats(0, 1), st.integers(1, 5), st.sampled_from([PROMPT, GENERATED]))
-def test_best_token_passes_every_test(
-    drawn: list[float], alpha: float, beta: float, k: int, provenance: Provenance
-) -> None:
+def test_best_token_passes_every_test(drawn: list[float], alpha: float, beta: float, k: int, provenance: str) -> None:
     spread = rows(*[list(np.array(drawn) / sum(drawn))] * 2)
     best = chain(spread.argmax(-1), provenance=provenance)
     for test in (entropy_threshold(alpha, beta), fixed_threshold(1.0), among_best(k)):
@@ -146,7 +144,7 @@ def test_draft_goes_on_after_line_break() -> None:
     method = get_method("ssbd-aasd")
     plain = greedy(model, (1, 2, 3), 8)
     drafter, rule = method.build(Setup(method.check({}), model.end_tokens, line_ends=frozenset(plain[:1])))
-    asking = decode((1, 2, 3), drafter, rule, previous=tuple(plain), end_tokens=model.end_tokens, limit=8)
+    asking = decode(Prompt((1, 2, 3)), drafter, rule, previous=tuple(plain), end_tokens=model.end_tokens, limit=8)
     output = run(asking, model, 0)
     assert (list(output.tokens), output.passes) == (plain, 1)
 
@@ -171,7 +169,7 @@ def test_end_guard(row: list[float], guarded: tuple[int, ...], unguarded: tuple[
 
 
 def decoded(model: RandomModel, prompt: tuple[int, ...], drafter: Drafter, rule: Conditional | Exact) -> Output:
-    return run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=24), model, 0)
+    return run(decode(Prompt(prompt), drafter, rule, end_tokens=model.end_tokens, limit=24), model, 0)
 
 
 @given(seeds, prompts, st.floats(1, 3), st.booleans())

@@ -13,7 +13,7 @@ from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.beam import Beam
 from redraft.decoding.methods.ssbd import Biased
-from redraft.decoding.types import ROOT, Score, common_prefix, top_k
+from redraft.decoding.types import ROOT, Prompt, Score, common_prefix, top_k
 from redraft.errors import OptionError
 from tests.fakes import RandomModel
 
@@ -64,7 +64,7 @@ def test_beam(width: int, seed: int, end_bias: float, outputs: int) -> None:
     for first in range(1, 9):
         prompt = (first, 2, 3)
         beam = Beam(width, model.end_tokens)
-        output = run(decode(prompt, beam, beam, end_tokens=model.end_tokens, limit=LIMIT), model, 0)
+        output = run(decode(Prompt(prompt), beam, beam, end_tokens=model.end_tokens, limit=LIMIT), model, 0)
         assert output.tokens == reference(model, prompt, width)
         assert output.passes <= LIMIT
         found.add(output.tokens)
@@ -82,7 +82,7 @@ def test_bias(beta: float) -> None:
         width = 3 - seed % 2
         beam = Beam(width, model.end_tokens, towards=Biased(beta))
         asking = decode(
-            prompt, beam, beam, previous=previous, shown=len(previous), end_tokens=model.end_tokens, limit=LIMIT
+            Prompt(prompt), beam, beam, previous=previous, shown=len(previous), end_tokens=model.end_tokens, limit=LIMIT
         )
         output = run(asking, model, 0).tokens
         assert output == reference(model, prompt, width, previous, beta)
@@ -98,7 +98,9 @@ def test_line_breaks() -> None:
     begun = 0
     for first in range(1, 12):
         beam = Beam(3, model.end_tokens, breaks.ends)
-        asking = decode((first, 2, 3), beam, beam, end_tokens=model.end_tokens, line_end=breaks.end, limit=LIMIT)
+        asking = decode(
+            Prompt((first, 2, 3)), beam, beam, end_tokens=model.end_tokens, line_end=breaks.end, limit=LIMIT
+        )
         tokens = run(asking, model, 0).tokens
         assert breaks.end(tokens) is None and tokens[:1] * LIMIT != tokens
         begun += tokens[:1] != () and tokens[0] in breaks.before
@@ -114,7 +116,9 @@ def test_likelihood(width: int) -> None:
         model.open_slot()
         beam = Beam(width, model.end_tokens, towards=Biased(0.4))
         output = run(
-            decode(prompt, beam, beam, previous=(4, 5), shown=1, end_tokens=model.end_tokens, limit=LIMIT), model, 0
+            decode(Prompt(prompt), beam, beam, previous=(4, 5), shown=1, end_tokens=model.end_tokens, limit=LIMIT),
+            model,
+            0,
         )
         found = beam.of(len(output.tokens), finished=output.finished)
         assert (found is not None) == output.finished
@@ -135,7 +139,9 @@ def test_method() -> None:
     model.open_slot()
     method = get_method("beam")
     drafter, rule = method.build(Setup(method.check({"width": 3}), model.end_tokens))
-    asking = decode((1, 2, 3), drafter, rule, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=LIMIT)
+    asking = decode(
+        Prompt((1, 2, 3)), drafter, rule, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=LIMIT
+    )
     assert run(asking, model, 0).tokens == reference(model, (1, 2, 3), 3)
     with pytest.raises(OptionError, match="width must be a whole number from 2 to 16, not 1"):
         method.check({"width": 1})

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.methods.combined import FirstNonEmpty
+from redraft.decoding.methods.combined import InTurn
 from redraft.decoding.methods.jacobi import STARTS, Agreement, Jacobi, estimated_length
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
+from redraft.decoding.types import Context, Draft, Output, Prompt, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy
 
 prompts = st.lists(st.integers(1, 11), min_size=1, max_size=8).map(tuple)
@@ -38,7 +38,12 @@ def decoded(
 ) -> Output:
     rule = Agreement(model.end_tokens) if paper else Exact()
     asking = decode(
-        prompt, drafter, rule, previous=previous, source_ids=source_ids, end_tokens=model.end_tokens, limit=limit
+        Prompt(prompt, source_ids=source_ids),
+        drafter,
+        rule,
+        previous=previous,
+        end_tokens=model.end_tokens,
+        limit=limit,
     )
     return run(asking, model, 0)
 
@@ -71,8 +76,8 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
     model = RandomModel(seed, vocabulary=6)
     second = Jacobi(1, block) if jacobi else Lookup(3, 10, model.end_tokens)
     asking = decode(
-        prompt,
-        FirstNonEmpty(PreviousOutput(), second),
+        Prompt(prompt),
+        InTurn((PreviousOutput(), Exact()), (second, Exact())),
         Agreement(model.end_tokens),
         previous=previous,
         end_tokens=model.end_tokens,
@@ -169,10 +174,10 @@ def test_positions_after_end_token_need_not_agree() -> None:
 
 
 def test_estimated_length() -> None:
-    assert estimated_length(Context((1,), (), (5,) * 6, 50)) == 14
-    assert estimated_length(Context((1,) * 9, (), (), 50, source_ids=(1,) * 4)) == 10
-    assert estimated_length(Context((1,), (), (), 50, encoder=(1,) * 2)) == 7
-    assert estimated_length(Context((1,) * 2, (), (), 50)) == 7
+    assert estimated_length(Context(Prompt((1,)), (), (5,) * 6, 50)) == 14
+    assert estimated_length(Context(Prompt((1,) * 9, (1,) * 4), (), (), 50)) == 10
+    assert estimated_length(Context(Prompt((1,), encoder=(1,) * 2), (), (), 50)) == 7
+    assert estimated_length(Context(Prompt((1,) * 2), (), (), 50)) == 7
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Provenance
+from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Prompt, Provenance
 from tests.fakes import END, RandomModel, greedy
 
 prompts = st.lists(st.integers(0, 4), min_size=1, max_size=20).map(tuple)
@@ -18,11 +17,7 @@ seeds = st.integers(0, 10_000)
 
 
 def proposed(drafter: Lookup, prompt: tuple[int, ...], output: tuple[int, ...] = (), room: int = 20) -> Draft:
-    with pytest.raises(StopIteration) as stop:
-        next(drafter.propose(Context(prompt, output, (), room)))
-    draft = stop.value.value
-    assert isinstance(draft, Draft)
-    return draft
+    return drafter.propose(Context(Prompt(prompt), output, (), room))
 
 
 def test_first_occurrence_of_longest_key_is_continued() -> None:
@@ -51,7 +46,7 @@ def test_no_key_no_room_or_end_draft_nothing() -> None:
 def test_lookup_exact(seed: int, prompt: tuple[int, ...], key: int, ngram: int, limit: int, end_bias: float) -> None:
     model = RandomModel(seed, vocabulary=5, end_bias=end_bias)
     drafter = Lookup(key, ngram, model.end_tokens)
-    output = run(decode(prompt, drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
+    output = run(decode(Prompt(prompt), drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
     expected = greedy(model, prompt, limit)
     assert list(output.tokens) == expected
     assert output.passes == len(expected) + output.finished - output.accepted == len(model.requests)
@@ -61,6 +56,6 @@ def test_lookup_exact(seed: int, prompt: tuple[int, ...], key: int, ngram: int, 
 def test_repetitive_output_takes_fraction_of_passes() -> None:
     # Five tokens and a model that looks at two: after a while its output repeats itself.
     model = RandomModel(3, vocabulary=5, shift=0.0, end_bias=-100)
-    output = run(decode((1, 2), Lookup(3, 10), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)
+    output = run(decode(Prompt((1, 2)), Lookup(3, 10), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)
     assert output.passes < 30
     assert output.accepted == 80 - output.passes

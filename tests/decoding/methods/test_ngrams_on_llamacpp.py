@@ -13,7 +13,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Output
+from redraft.decoding.types import Output, Prompt
 
 TEXT = "<s> The man saw the dog and the dog saw the man, and the man and the dog went home. <2de>"
 
@@ -31,7 +31,7 @@ def decoded(backend: LlamaCpp, method: str, **options: float | str) -> Output:
     drafter, rule = chosen.build(Setup(chosen.check(options), backend.end_tokens, backend.pad_token))
     prompt = tuple(backend.tokenize(TEXT, special=True))
     slot = backend.open_slot()
-    output = run(decode(prompt, drafter, rule, end_tokens=backend.end_tokens, limit=48), backend, slot)
+    output = run(decode(Prompt(prompt), drafter, rule, end_tokens=backend.end_tokens, limit=48), backend, slot)
     backend.close_slot(slot)
     return output
 

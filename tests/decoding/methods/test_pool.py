@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.methods.lookup import Pool
-from redraft.decoding.types import Context, Provenance
+from redraft.decoding.types import Context, Prompt, Provenance
 
 END = 0
 ids = st.lists(st.integers(0, 3), max_size=12).map(tuple)
 
 
 def context(prompt: tuple[int, ...], output: tuple[int, ...] = (), encoder: tuple[int, ...] = ()) -> Context:
-    return Context(prompt, output, (), 10, encoder=encoder)
+    return Context(Prompt(prompt, encoder=encoder), output, (), 10)
 
 
 def searched(text: tuple[int, ...], longest: int) -> list[int]:

@@ -18,7 +18,7 @@ from redraft.backends.numpy_rows import NumpyDistribution
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing, SmallModel
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.sampling import Rejection, residual
@@ -32,6 +32,7 @@ from redraft.decoding.types import (
     Draft,
     Drafter,
     Output,
+    Prompt,
     Provenance,
     Rows,
     Rule,
@@ -115,8 +116,8 @@ def speculative(window: int, **options: Value) -> Callable[[int], Parts]:
 
 
 def sampled(parts: Parts, previous: tuple[int, ...] = ()) -> Output:
-    asking = decode(PROMPT, *parts, previous=previous, end_tokens=frozenset({END}), limit=LIMIT)
-    return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], BACKENDS)[0]
+    asking = decode(Prompt(PROMPT), *parts, previous=previous, end_tokens=frozenset({END}), limit=LIMIT)
+    return run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], BACKENDS)[0]
 
 
 def outputs(temperature: float, top_p: float) -> dict[tuple[int, ...], float]:
@@ -211,9 +212,9 @@ def test_at_temperature_zero_it_is_exact_acceptance(seed: int, prompt: tuple[int
     for rule in (Exact(), Rejection(Sampler())):
         backends = {TARGET: RandomModel(seed), DRAFT_MODEL: RandomModel(seed + 1)}
         asking = decode(
-            prompt, SmallModel(Sampler(), 4, frozenset({END})), rule, end_tokens=frozenset({END}), limit=limit
+            Prompt(prompt), SmallModel(Sampler(), 4, frozenset({END})), rule, end_tokens=frozenset({END}), limit=limit
         )
-        found.append(run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)[0])
+        found.append(run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)[0])
     assert found[0] == found[1]
 
 
@@ -221,8 +222,8 @@ def test_small_model_like_target_is_always_kept() -> None:
     for seed in range(50):
         sampler = Sampler(1.0, seed=seed)
         parts = SmallModel(sampler, 2, frozenset()), Rejection(sampler)
-        asking = decode(PROMPT, *parts, end_tokens=frozenset(), limit=9)
-        output = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], ALIKE)[0]
+        asking = decode(Prompt(PROMPT), *parts, end_tokens=frozenset(), limit=9)
+        output = run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], ALIKE)[0]
         assert (output.passes, output.accepted, output.drafted, output.draft_passes) == (3, 6, 6, 6)
 
 
@@ -230,8 +231,8 @@ def test_as_much_is_kept_as_distributions_overlap() -> None:
     overlap = sum(map(min, LARGE.probabilities(*PROMPT), SMALL.probabilities(*PROMPT)))
     kept = 0
     for seed in range(RUNS):
-        asking = decode(PROMPT, *speculative(1)(seed), end_tokens=frozenset(), limit=2)
-        kept += run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], BACKENDS)[0].passes == 1
+        asking = decode(Prompt(PROMPT), *speculative(1)(seed), end_tokens=frozenset(), limit=2)
+        kept += run_together([(asking, {TARGET: 0, DRAFT_MODEL: 0})], BACKENDS)[0].passes == 1
     assert kept / RUNS == pytest.approx(overlap, abs=0.03)
     assert 0.2 < overlap < 0.8
 
@@ -276,7 +277,9 @@ def test_plain_sampling() -> None:
     def output(seed: int) -> Output:
         model = RandomModel(3, end_bias=-100)
         return run(
-            decode((1,), Nothing(), Rejection(Sampler(1.0, seed=seed)), end_tokens=frozenset(), limit=8), model, 0
+            decode(Prompt((1,)), Nothing(), Rejection(Sampler(1.0, seed=seed)), end_tokens=frozenset(), limit=8),
+            model,
+            0,
         )
 
     assert output(1).passes == 8

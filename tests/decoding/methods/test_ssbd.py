@@ -13,7 +13,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.ssbd import Biased
-from redraft.decoding.types import ROOT, Draft, Provenance
+from redraft.decoding.types import ROOT, Draft, Prompt, Provenance
 from tests.fakes import END, RandomModel, greedy
 
 
@@ -153,8 +153,8 @@ def test_bias_does_not_keep_end_that_is_hidden_or_shown(shown: int) -> None:
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.5, 1.0])
-@pytest.mark.parametrize("provenance", [Provenance.PROMPT, Provenance.MODEL, Provenance("from a plug-in")])
-def test_guesses_behind_are_exact(provenance: Provenance, beta: float) -> None:
+@pytest.mark.parametrize("provenance", [Provenance.PROMPT, Provenance.MODEL, "from a plug-in"])
+def test_guesses_behind_are_exact(provenance: str, beta: float) -> None:
     """Two branches of guesses behind two tokens of the previous output, one of them shown."""
     draft = Draft((2, 3, 2, 1, 2), (ROOT, 0, 1, 1, 3), (Provenance.SHOWN, Provenance.PREVIOUS, *[provenance] * 3))
     rule = Biased(beta, hidden=beta)
@@ -193,7 +193,7 @@ def test_end_by_the_paper() -> None:
         for end in ("biased", "model"):
             method = get_method("ssbd")
             drafter, rule = method.build(Setup(method.check({"beta": 0.4, "end": end}), model.end_tokens))
-            asking = decode(prompt, drafter, rule, previous=previous, end_tokens=model.end_tokens, limit=20)
+            asking = decode(Prompt(prompt), drafter, rule, previous=previous, end_tokens=model.end_tokens, limit=20)
             found.append(list(run(asking, model, 0).tokens))
         assert found[0] == algorithm_1(model, prompt, previous, 0.4, 20)
         different += found[0] != found[1]

@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from redraft.errors import OptionError
 from redraft.serve.access import ApiKeys, Rate, Rates, new_key, one_client
 from redraft.serve.http.security import HEADERS, Guard
-from redraft.serve.http.turns import Turns
+from redraft.serve.settings import ServeSettings
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import expected, finals, say
 
@@ -236,7 +236,8 @@ def test_local_only(address: str, status: int) -> None:
         sent.append(message)
 
     scope: Any = {"type": "http", "method": "GET", "headers": [], "client": (address, 1) if address else None}
-    asyncio.run(Guard(PlainTextResponse("here"), Turns(lambda: False), local=True)(scope, mock.Mock(), send))
+    hub = mock.Mock(settings=ServeSettings(host="0.0.0.0"), engines=mock.Mock(working=False))
+    asyncio.run(Guard(PlainTextResponse("here"), hub, local=True)(scope, mock.Mock(), send))
     assert sent[0]["status"] == status
 
 

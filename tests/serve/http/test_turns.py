@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import socket
 import threading
@@ -22,6 +21,7 @@ from starlette.routing import Router
 
 from redraft.serve.http import turns
 from redraft.serve.http.turns import GAP, LONGEST, SHARE, Turns
+from redraft.serve.run import Listening
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import eventually
 
@@ -219,23 +219,28 @@ def test_an_audience_is_let_in_at_once() -> None:
         assert runner.run(work()) < 5
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "Invalid argument"), ValueError()], ids=["gone", "fault"])
-def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCaptureFixture, error: Exception) -> None:
-    """On macOS, that of a client that has gone: it is closed, and others do not wait for it."""
-    real, failed = server.loop.connect_accepted_socket, list[socket.socket]()
+def test_connections_one_each_time(server: Running) -> None:
+    """Those that wait to be accepted, many more than one, are accepted one by one, with other work in between."""
+    round_, begun, over = [0], list[int](), threading.Event()
 
-    async def fail(make: Any, connection: socket.socket) -> Any:
-        if len(failed) == 3:
-            return await real(make, connection)
-        failed.append(connection)
-        raise error
+    def tick() -> None:
+        round_[0] += 1
+        if not over.is_set():
+            server.loop.call_soon(tick)
 
-    with mock.patch.object(server.loop, "connect_accepted_socket", fail), ExitStack() as stack:
-        for _ in range(3):
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
-        assert server.ask("/health").status == 200
-    assert {each.fileno() for each in failed} == {-1}
-    assert len(caplog.records) == (0 if isinstance(error, OSError) else 3)
+    def accepted(listening: Any, real: Any = socket.socket.accept) -> Any:
+        begun.append(round_[0])
+        return real(listening)
+
+    where = "127.0.0.1", server.port
+    with mock.patch.object(Listening, "accept", accepted), ExitStack() as stack:
+        with Held(server):
+            server.loop.call_soon_threadsafe(tick)
+            for _ in range(100):  # each in less than the second after which the system tries again
+                stack.enter_context(socket.create_connection(where, 0.9))
+        eventually(lambda: len(server.server.server_state.connections) >= 100)
+        over.set()
+    assert max(Counter(begun).values()) <= 2
 
 
 def test_connection_at_the_end(server: Running) -> None:
@@ -247,8 +252,6 @@ def test_connection_at_the_end(server: Running) -> None:
         server.loop.call_soon(server.loop.call_soon, end)  # that is, after the loop has seen that somebody connects
 
     def end() -> None:
-        assert server.server._accepting is not None
-        server.server._accepting.cancel()
         server.server.should_exit = True
 
     server.call(connect)

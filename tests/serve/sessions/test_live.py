@@ -13,7 +13,7 @@ import pytest
 
 from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.translation import EMPTY
+from redraft.captions.translation import UNANSWERED
 from redraft.decoding.types import Tally
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
@@ -172,9 +172,14 @@ def test_empty_final() -> None:
     live.attach(outbox)
     update = Update("1", 0, "we saw", final=True)
     live.accept(update)
-    live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
+    live.answered(Answer("de", update, [Failure(UNANSWERED, None, "1", 0, "de")], 0.1, Tally()))
     error = waiting(outbox)[0]
-    assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
+    assert (error["type"], error["code"], error["message"], error["final"]) == (
+        "error",
+        "translation",
+        UNANSWERED,
+        True,
+    )
     assert ("1", "de") in live.transcript and [each.language for each in live.transcript.finals] == ["en"]
 
 

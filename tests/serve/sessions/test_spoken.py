@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft import protocol
 from redraft.captions.events import Update
+from redraft.cli.transcript import transcript
 from redraft.protocol import Frame
 from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.transcript import from_lines
 from tests.serve.fakes import offline
 from tests.serve.servers import running
 from tests.serve.talking import expected, say
@@ -89,7 +91,7 @@ def test_hidden_with_its_translations(decisions: list[tuple[str | None, bool]], 
     assert [caption.text for caption in live.transcript.finals] == ([] if gone else ["we saw"])
 
 
-def test_restored() -> None:
+def test_restored(tmp_path: Path) -> None:
     """After a restart it comes from the captions that the client has, once, or as it was corrected."""
     live = offline("de", "ja")
     viewer = reader(live)
@@ -99,9 +101,10 @@ def test_restored() -> None:
     found = [(each["utterance"], each["text"], each["made"] == 1.0) for each in heard(viewer)]
     assert found == [("1", "We saw.", False), ("2", "we saw", True)]
     lines = "".join(live.file._line(key) for key, _ in live.transcript.cells)
-    again = from_lines(lines)
-    assert (again.targets, again.source) == (("de", "ja"), "en")
-    assert again.text("txt", ["en"]) == "We saw.\nwe saw\n"
+    file = tmp_path / "talk.jsonl"
+    file.write_text(lines, "utf-8")
+    for options, text in (["--to", "en"], "We saw.\nwe saw\n"), ([], "de: da\nja: da\n" * 2):
+        assert CliRunner().invoke(transcript, [str(file), *options]).output == text
 
 
 def test_same_as_a_target() -> None:

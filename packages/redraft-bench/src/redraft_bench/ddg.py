@@ -78,13 +78,13 @@ class Iterations(Drafter):
     passes: list[Iteration] = field(default_factory=list)
     output: list[int] = field(default_factory=list)
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the drafter's draft.
 
         Raises:
             InputError: no pass verifies it.
         """
-        draft = yield from self.drafter.propose(context)
+        draft = yield from self.drafter.drafting(context)
         if draft.settled and draft:
             raise InputError("a dependency graph needs a method with the output of greedy decoding, such as jacobi")
         return draft

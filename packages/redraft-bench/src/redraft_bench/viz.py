@@ -35,7 +35,7 @@ class Given(Enum):
 
 
 #: Origin of a token -> its name in the legend, and its colour.
-ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
+ORIGINS: dict[str | Given, tuple[str, str]] = {
     Provenance.SHOWN: ("kept from what was shown", "#8fd19e"),
     Provenance.PREVIOUS: ("kept from what was hidden", "#d7efdc"),
     Provenance.PROMPT: ("kept from the prompt", "#b9d7f4"),
@@ -78,7 +78,7 @@ class Trace:
     """
 
     end_tokens: frozenset[int]
-    tokens: list[tuple[int, Provenance | Given]] = field(default_factory=list)
+    tokens: list[tuple[int, str | Given]] = field(default_factory=list)
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
@@ -91,9 +91,9 @@ class Traced(Drafter):
     drafter: Drafter
     trace: Trace
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the drafter's draft, and record what needs no pass."""
-        draft = yield from self.drafter.propose(context)
+        draft = yield from self.drafter.drafting(context)
         if draft.settled:
             self.trace.drafted += draft.depth
             self._add([*zip(draft.tokens, draft.provenance, strict=True)])
@@ -103,7 +103,7 @@ class Traced(Drafter):
         """Record a pass."""
         self.trace.passes += 1
         self.trace.drafted += draft.depth
-        found: list[tuple[int, Provenance | Given]] = []
+        found: list[tuple[int, str | Given]] = []
         found += [(draft.tokens[node], draft.provenance[node]) for node in verdict.accepted]
         if verdict.token is not None:
             refused = (verdict.accepted[-1] if verdict.accepted else ROOT) in draft.parents
@@ -111,12 +111,12 @@ class Traced(Drafter):
         self._add(found)
         self.drafter.observe(draft, rows, verdict)
 
-    def _add(self, found: Sequence[tuple[int, Provenance | Given]]) -> None:
+    def _add(self, found: Sequence[tuple[int, str | Given]]) -> None:
         """Add tokens to the output, up to its end."""
         end = next((place for place, (token, _) in enumerate(found) if token in self.trace.end_tokens), None)
         self.trace.tokens += found[:end]
         with_end = found if end is None else found[: end + 1]
-        self.trace.accepted += sum(isinstance(origin, Provenance) for _, origin in with_end)
+        self.trace.accepted += sum(isinstance(origin, str) for _, origin in with_end)
 
 
 def traced(method: Method, traces: list[Trace]) -> Method:
@@ -214,15 +214,15 @@ def summary_of(rows: Sequence[DraftRow]) -> str:
     return f"{len(rows)} updates, {tokens} tokens in {passes} passes{share}"
 
 
-def look(origin: Provenance | Given) -> tuple[str, str]:
+def look(origin: str | Given) -> tuple[str, str]:
     """Return the name of an origin in the legend, and its colour."""
-    return ORIGINS.get(origin) or (f"kept from {origin.name}", _OTHER)
+    return ORIGINS.get(origin) or (f"kept from {origin}", _OTHER)
 
 
 def layout(rows: Sequence[DraftRow], heading: str) -> Group:
     """Return the view: a legend of the origins that occur, and a block for each update."""
     origins = {origin for row in rows if row.trace for _, origin in row.trace.tokens}
-    others = sorted(origins - ORIGINS.keys(), key=lambda origin: origin.name)
+    others = sorted(origins - ORIGINS.keys(), key=str)
     looks = [look(origin) for origin in (*ORIGINS, *others) if origin in origins]
     used = [Text.assemble(" ", ("  ", f"on {colour}"), f" {name}") for name, colour in looks]
     legend = Table.grid(padding=(0, 2, 0, 0))

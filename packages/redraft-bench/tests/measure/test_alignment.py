@@ -10,6 +10,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.rules import Exact
+from redraft.decoding.types import Prompt
 from redraft_bench.scripts.alignment import Aligning, overlap
 from tests.fakes import RandomModel, greedy
 
@@ -29,7 +30,7 @@ def test_aligned_tokens_are_accepted_more_often() -> None:
         model = RandomModel(seed, vocabulary=6, shift=0.0, end_bias=-9)
         prompt = (1, 2, *greedy(model, (1, 2), 8), 1, 3, 2, 1, 2)
         drafter = Aligning(Lookup(3, 4, model.end_tokens), counts)
-        output = run(decode(prompt, drafter, Exact(), end_tokens=model.end_tokens, limit=12), model, 0)
+        output = run(decode(Prompt(prompt), drafter, Exact(), end_tokens=model.end_tokens, limit=12), model, 0)
         assert list(output.tokens) == greedy(model, prompt, 12)
         outputs += output.accepted
     # The next token depends on the last two alone, so what the model wrote before, it writes again.

@@ -15,6 +15,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
+from redraft.decoding.types import Prompt
 from redraft.errors import InputError
 from redraft_bench.ddg import END as ENDED
 from redraft_bench.ddg import SOURCE, Graph, Guess, Iteration, Iterations, Node, graph, layout, svg
@@ -31,7 +32,7 @@ def iterations(model: RandomModel, method: str, stopping: str, limit: int = 20) 
     chosen = get_method(method)
     drafter, rule = chosen.build(Setup(chosen.check({"stopping": stopping}), model.end_tokens, 1))
     found = Iterations(drafter)
-    run(decode((1, 2), found, rule, end_tokens=model.end_tokens, limit=limit), model, 0)
+    run(decode(Prompt((1, 2)), found, rule, end_tokens=model.end_tokens, limit=limit), model, 0)
     return found
 
 

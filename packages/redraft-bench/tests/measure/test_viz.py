@@ -13,7 +13,7 @@ from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.types import Draft, Provenance, Verdict
+from redraft.decoding.types import Draft, Prompt, Provenance, Verdict
 from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, look, summary_of, svg, texts, traced, view
 from tests.fakes import END, RandomModel, greedy
 
@@ -36,7 +36,7 @@ def test_tracing_counts_what_the_loop_counts_and_changes_nothing(method: str, se
         chosen = traced(get_method(method), traces) if watch else get_method(method)
         drafter, rule = chosen.build(Setup(chosen.check({}), model.end_tokens, model.pad_token))
         ends = model.end_tokens
-        asking = decode(prompt, drafter, rule, previous=previous, source_ids=prompt, end_tokens=ends, limit=20)
+        asking = decode(Prompt(prompt, source_ids=prompt), drafter, rule, previous=previous, end_tokens=ends, limit=20)
         return run(asking, model, model.open_slot())
 
     output = made(watched, watch=True)
@@ -100,7 +100,7 @@ def test_rows_and_picture() -> None:
 
 
 def test_origin_of_a_plug_in_is_in_the_legend() -> None:
-    recycled = Provenance("recycled tokens")
+    recycled = "recycled tokens"
     trace = Trace(frozenset({END}), [(2, recycled)], passes=1, drafted=1, accepted=1)
     rows = rows_of((Update("u", 0, "one"), trace, [Caption("u", 0, "de", "x")]))
     found = svg([(rows, "title")]).replace("&#160;", " ")

@@ -49,10 +49,9 @@ def app(args: dict[str, Any]) -> serve.Application:
     config = given.pop("config", None)
     settings = load(None if config is None else Path(config), **given)
     check(settings)
-    fields = settings.model_dump()  # `load` creates a class that other processes cannot import
 
     def build() -> Starlette:
-        return _build(ServeSettings(**fields))
+        return _build(settings)
 
     return (
         serve.deployment(serve.ingress(build)(Replica))

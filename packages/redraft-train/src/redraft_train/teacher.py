@@ -54,7 +54,7 @@ class HfTeacher:
 
     def written(self, translation: str, own: Ids) -> Ids:
         """Return the ids of a given translation, with a space before it as in an output of the model's own."""
-        return as_output(translation, own, self.backend.tokenize, self.backend.token_bytes)
+        return as_output(translation, own, self.backend)
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:

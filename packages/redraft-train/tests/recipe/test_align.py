@@ -19,6 +19,7 @@ from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.rules import Exact  # noqa: E402
+from redraft.decoding.types import Prompt  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
 from redraft_bench.eval.spoken import held_out  # noqa: E402
 from redraft_train.recipe import calibrate  # noqa: E402
@@ -134,7 +135,7 @@ class TestGreedy:
         for text in ("red blue", "fish dog sun tree", "cat"):
             prompt = backend.tokenize(text, start=True) + backend.tokenize("<2de>", special=True)
             slot = backend.open_slot()
-            asking = decode(tuple(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=40)
+            asking = decode(Prompt(tuple(prompt)), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=40)
             output = run(asking, backend, slot)
             backend.close_slot(slot)
             assert output.finished

@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
+from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer, is_markup
 
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -66,7 +66,7 @@ class HfTokenizer:
     def _prompt_tokenizer(self) -> PromptTokenizer:
         tokens = dict(self._functional_tokens())
         before = next((text for text, token in tokens.items() if not token.strips_right), "")
-        return PromptTokenizer(self._ids, FunctionalTokens(tokens, self.base.unk_token_id), before)
+        return PromptTokenizer(self._ids, tokens, before, self.base.unk_token_id)
 
     def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
         for token, added in self.base.added_tokens_decoder.items():

@@ -1,4 +1,4 @@
-"""The times and lines of subtitles: cues that can be read, near the voice.
+"""Subtitles: cues that can be read, near the voice.
 
 A `Profile` says what can be read: how fast, how many lines of which width, how short and how long.  A text that needs
 more lines, or takes longer, becomes several cues, which are cut where a clause ends, as its lines are.  A cue stays
@@ -8,24 +8,34 @@ share a cue if the second would come before the first has been read.
 
 from __future__ import annotations
 
-import re
+import html
+import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import time
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise
-from math import ceil
+from itertools import accumulate, pairwise, zip_longest
+from math import ceil, inf
+from typing import IO
 
 import budoux
+from pysubs2.time import ms_to_times
 
 from redraft.captions.breaks import cells, words
 from redraft.captions.clauses import goodness
+from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats.read import printable
+from redraft.captions.formats.write import Writer, by, failure_line, put
 from redraft.captions.languages import known_language
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
-#: Seconds by which the times of words may go back; more is a clock that has started again.
-LATE = 4.0
+#: Latest time in SRT in seconds: 99:59:59,999.
+LATEST = 359_999.999
+#: Maximum number of utterances that wait for another language.
+MOST_UNPAIRED = 8
 #: Seconds between two cues that are too short to be noticed: the first one stays.
 _SOON = 1.0
 #: Scripts with wide letters, in which lines are shorter and letters say more: cells of a line, and reading speed beside
@@ -34,8 +44,8 @@ _SOON = 1.0
 _WIDE = {"Hans": (32, 18 / 17), "Hant": (32, 18 / 17), "Jpan": (26, 8 / 17), "Kore": (32, 24 / 17)}
 #: How much clauses count beside parts of equal length, and how bad it is to end a line with a short word.
 _CLAUSE, _SHORT_WORD = 0.5, 0.3
-#: More parts than these are found by halves; each half ends within so many words of its length.
-_MANY, _NEAR = 6, 4
+#: A part ends within so many words of where it would with equal lengths.
+_NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +88,6 @@ PROFILES = {
     "web": Profile(),
     "cart": Profile(speed=21, longest=10, gap=0, late=2),
 }
-#: A time with hours, minutes and seconds, with the latter two, or in seconds.
-_CLOCK = re.compile(r"(?:(?:\d{1,2}:(?=\d{2}:))?[0-5]?\d:(?=[0-5]\d(?:\.|$)))?\d+(?:\.\d+)?")
 #: Kinds and allowed values of the fields of a profile.
 _ALLOWED: dict[str, tuple[type[int] | type[float], float, float]] = {
     "speed": (float, 5, 60),
@@ -105,34 +113,25 @@ def profile(text: str) -> Profile:
     for change in changes:
         key, _, value = change.partition("=")
         if key == "start":
-            given[key] = clock(value)
+            given[key] = _clock(value)
             continue
         if key not in _ALLOWED:
             raise OptionError(f"has no field {key!r}: the fields are {', '.join([*_ALLOWED, 'start'])}", "profile")
         kind, low, high = _ALLOWED[key]
-        try:
+        with suppress(ValueError):
             given[key] = kind(value)
-        except ValueError:
-            given[key] = -1
-        if not low <= given[key] <= high:
+        if not low <= given.get(key, -1) <= high:
             number = "a whole number" if kind is int else "a number"
             raise OptionError(f"must have {key} as {number} from {low} to {high}, not {value!r}", "profile")
     return replace(PROFILES[name], **given)
 
 
-def clock(text: str) -> float:
-    """Return the seconds of a time such as ``10:00:00``, ``1:30`` or ``2.5``.
-
-    Raises:
-        OptionError: it is invalid, or 100 hours or more.
-    """
-    parts = reversed(text.split(":")) if _CLOCK.fullmatch(text) else ["-1"]
-    seconds = sum(float(part) * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))
-    if not 0 <= seconds < 360_000:
-        raise OptionError(
-            f"must have start as seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "profile"
-        )
-    return seconds
+def _clock(text: str) -> float:
+    try:
+        at = time.fromisoformat(text)
+    except ValueError:
+        raise OptionError(f"must have start as a time such as 10:00:00, not {text!r}", "profile") from None
+    return at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6
 
 
 @lru_cache(maxsize=256)
@@ -157,86 +156,65 @@ class Cue:
 
 
 class Pacer:
-    """Turns texts with the times of their words into cues, of which none begins before the one before has ended.
+    """Turns texts with the times of their words into cues, of which none begins before the one before has ended."""
 
-    Args:
-        profile: what readers need.
-        latest: the latest time in seconds.
-
-    Attributes:
-        whole: whether texts are lines already, which are not broken.
-    """
-
-    def __init__(self, profile: Profile, latest: float) -> None:
-        self._profile, self._last, self.whole = profile, latest, False
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
         #: The earliest start of the next cue, and the latest time of words.
         self._clock = self._latest = 0.0
         self._waiting: Cue | None = None
 
     def add(self, begun: float | None, ended: float | None, texts: dict[str, str]) -> Iterator[Cue]:
         """Take texts, with the times of their words in seconds; yield the cues that are complete."""
-        profile = self._profile
         lasts = self._reading({language: [text] for language, text in texts.items()})
-        if begun is not None and begun == ended and self._latest < ended:
-            free = self._clock if self._waiting is None else self._waiting.start + profile.shortest
-            begun = max(ended - max(profile.shortest, lasts), min(free, ended), 0.0)
-        in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
-        self._latest = max(ended or 0.0, self._latest)
-        if begun is not None and (ended is None or ended <= begun):
+        if begun is None:
+            yield from self.close()
+            begun = self._clock
+        elif begun == ended and self._latest <= ended:
+            free = self._clock if self._waiting is None else self._waiting.start + self._profile.shortest
+            begun = max(ended - max(self._profile.shortest, lasts), min(free, ended), 0.0)
+        if ended is None or ended <= begun:
             ended = begun + lasts
-        parts = [{each: [text] for each, text in texts.items()}]
-        if not self.whole:
-            spoken = 0.0 if begun is None or ended is None else ended - begun
-            parts = self._parts(texts, spoken)
-        whole, done = sum(map(_size, parts)), 0
+        self._latest = max(self._latest, ended)
+        parts = self._parts(texts, ended - begun)
+        pace = (ended - begun) / sum(map(_size, parts))
         for part in parts:
-            times: tuple[float, float] | None = None
-            if begun is not None and ended is not None:
-                shares = done / whole, (done + _size(part)) / whole
-                times = begun + shares[0] * (ended - begun), begun + shares[1] * (ended - begun)
-            done += _size(part)
-            yield from self._place(times, part, in_order=in_order)
+            start, begun = begun, begun + pace * _size(part)
+            yield from self._place(start, begun, part)
 
     def close(self) -> Iterator[Cue]:
         """Yield the cue that still waits for the next one."""
-        yield from self._release(None)
+        return self._release(inf)
 
-    def _place(
-        self, times: tuple[float, float] | None, lines: dict[str, list[str]], *, in_order: bool
-    ) -> Iterator[Cue]:
+    def _place(self, begun: float, ended: float, lines: dict[str, list[str]]) -> Iterator[Cue]:
         waiting = self._waiting
-        if waiting is not None and times is not None and in_order and self._is_shared(waiting, times, lines):
+        if waiting is not None and self._is_shared(waiting, begun, ended, lines):
             for language, more in lines.items():
                 waiting.lines.setdefault(language, []).extend(more)
-            waiting.end = max(waiting.end, times[1])
+            waiting.end = max(waiting.end, ended)
             return
-        yield from self._release(times and times[0])
-        if times is None:
-            times = self._clock, self._clock + self._reading(lines)
-        self._waiting = Cue(round(max(times[0], self._clock), 3), times[1], lines)  # as it is written
+        yield from self._release(begun)
+        self._waiting = Cue(round(max(begun, self._clock), 3), ended, lines)  # as it is written
 
-    def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:
+    def _is_shared(self, cue: Cue, begun: float, ended: float, lines: dict[str, list[str]]) -> bool:
         """Whether lines belong to the cue that waits: they come before it has been read, and there is room."""
         if any(len(cue.lines.get(each, ())) + len(more) > self._profile.lines for each, more in lines.items()):
             return False
-        soon = times[0] < cue.start + self._profile.shortest
-        return soon or (times[0] < self._read(cue) and times[1] - cue.start <= self._profile.longest)
+        soon = begun < cue.start + self._profile.shortest
+        return soon or (begun < self._read(cue) and ended - cue.start <= self._profile.longest)
 
-    def _release(self, begun: float | None) -> Iterator[Cue]:
+    def _release(self, following: float) -> Iterator[Cue]:
         """Yield the cue that waits, given when the words of the next one begin."""
         if (cue := self._waiting) is None:
             return
         profile, self._waiting = self._profile, None
         end = max(cue.end, self._read(cue))
-        if begun is not None:
-            following = begun - profile.gap
-            if end > begun:
-                end = min(end, begun + profile.late)
-            elif following - end < _SOON:
-                end = following
-        end = round(max(min(end, cue.start + profile.longest), cue.start + profile.shortest), 3)
-        self._clock = min(end, self._last)
-        yield Cue(min(cue.start, self._last), min(end, self._last), cue.lines)
+        if end > following:
+            end = min(end, following + profile.late)
+        elif following - profile.gap - end < _SOON:
+            end = following - profile.gap
+        self._clock = round(max(min(end, cue.start + profile.longest), cue.start + profile.shortest), 3)
+        yield Cue(cue.start, self._clock, cue.lines)
 
     def _read(self, cue: Cue) -> float:
         """Return when a cue has been read."""
@@ -251,18 +229,13 @@ class Pacer:
         units = {each: _phrases(text, each, profile.line(each)) for each, text in texts.items()}
         filled = [cells(text) / profile.line(each) for each, text in texts.items()]
         long = min(spoken // profile.longest + 1, *filled)  # but no cue of a few words
-        count = max(1, int(long), ceil(max(filled) / profile.lines))
-        while True:
+        first = max(1, int(long), ceil(max(filled) / profile.lines))
+        for count in range(first, max(first, *map(len, units.values())) + 1):
             found = {each: self._lines(units[each], each, count) for each in texts}
-            fits = all(len(lines) <= profile.lines for cues in found.values() for lines in cues) or count >= max(
-                map(len, units.values())
-            )
-            if fits:
-                return [
-                    {each: cues[place] for each, cues in found.items() if place < len(cues) and cues[place]}
-                    for place in range(max(map(len, found.values())))
-                ]
-            count += 1
+            if all(len(lines) <= profile.lines for cues in found.values() for lines in cues):
+                break
+        together = zip_longest(*found.values(), fillvalue=[])
+        return [{each: lines for each, lines in zip(found, cue, strict=True) if lines} for cue in together]
 
     def _lines(self, units: Sequence[str], language: str, count: int) -> list[list[str]]:
         """Return the lines of a text in so many cues; more lines than allowed if they do not fit."""
@@ -283,35 +256,26 @@ def divided(units: Sequence[str], count: int, most: int) -> list[list[str]]:
     Fewer words than that are a part each.
     """
     count = min(count, len(units))
-    widths = [cells(unit) for unit in units]
-    if count > _MANY:
-        half = count // 2
-        middle = bisect_left([*accumulate(widths)], sum(widths) * half / count) + 1
-        near = range(max(half, middle - _NEAR), min(len(units) - count + half, middle + _NEAR) + 1)
-        place = min(near, key=lambda each: (_cost_of_end(units, each), abs(each - middle)))
-        return [*divided(units[:place], half, most), *divided(units[place:], count - half, most)]
-    ideal = sum(widths) / count
-    ends = [0.0] + [_cost_of_end(units, place) for place in range(1, len(units))] + [0.0]
-    #: Costs of the words up to each place, and where the last part of them begins.
-    best: list[tuple[float, list[int]]] = [(0.0, []), *(((float("inf"), []),) * len(units))]
-    for _ in range(count):
-        following: list[tuple[float, list[int]]] = [(float("inf"), [])] * (len(units) + 1)
-        for start, (before, places) in enumerate(best):
-            if before == float("inf"):
-                continue
-            width = 0
-            for end in range(start + 1, len(units) + 1):
-                width += widths[end - 1]
-                visible = width - (units[end - 1][-1:] == " ")
-                excess = max(0, visible - most) * 10.0
-                cost = before + ((width - ideal) / ideal) ** 2 * 4 + ends[end] + excess
-                if cost < following[end][0]:
-                    following[end] = cost, [*places, end]
-                if excess and width > 2 * most:
-                    break
-        best = following
-    places = [0, *best[-1][1]]
-    return [list(units[begin:end]) for begin, end in pairwise(places)]
+    widths = [0, *accumulate(map(cells, units))]
+    ideal = widths[-1] / count
+    turns = [0.0, *(_cost_of_end(units, place) for place in range(1, len(units))), 0.0]
+
+    def cost(start: int, end: int) -> float:
+        width = widths[end] - widths[start]
+        excess = max(0, width - (units[end - 1][-1:] == " ") - most)
+        return (width / ideal - 1) ** 2 * 4 + excess * 10 + turns[end]
+
+    #: Where so many parts may end -> the least cost of such parts, and where each ends.
+    best: dict[int, tuple[float, list[int]]] = {0: (0.0, [0])}
+    for number in range(1, count + 1):
+        place = min(bisect_left(widths, ideal * number), len(units) - count + number)
+        near = range(max(number, place - _NEAR), min(len(units) - count + number, max(place, number) + _NEAR) + 1)
+        best = {
+            end: min((before + cost(start, end), [*ends, end]) for start, (before, ends) in best.items() if start < end)
+            for end in (near if number < count else [len(units)])
+            if min(best) < end
+        }
+    return [[*units[begin:end]] for begin, end in pairwise(best[len(units)][1])]
 
 
 def _cost_of_end(units: Sequence[str], place: int) -> float:
@@ -341,3 +305,117 @@ def _phrases(text: str, language: str, width: int) -> list[str]:
 def _size(lines: dict[str, list[str]]) -> int:
     """Return the length of the lines of the longest language in cells."""
     return max(1, *(sum(map(cells, texts)) for texts in lines.values()))
+
+
+class SubtitleWriter(Writer):
+    """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
+
+    The words of an utterance begin at the ``start`` of its captions, and end at their ``time``.  If these are the same,
+    as with recognisers that send only final texts, they begin their reading time before.  If the start is unknown, the
+    cue follows the previous one; if the end is unknown or before the start, it lasts for its reading time.
+    `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one is known, which decides how
+    long it stays.  Utterances without text have no cue.
+
+    Cues are in the order of the first final captions.  A language that has none for an utterance, because it failed for
+    example, holds up `MOST_UNPAIRED` utterances; in reading mode, so many lines.
+
+    A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.
+
+    Args:
+        form: ``srt`` or ``vtt``.
+        languages: order of the lines in a cue.
+        profile: what readers need.
+    """
+
+    #: Whether all times were usable.
+    whole = True
+
+    def __init__(
+        self,
+        out: IO[str],
+        errors: IO[str],
+        form: str,
+        languages: Sequence[str],
+        profile: Profile = PROFILES["web"],
+    ) -> None:
+        self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
+        self._start, self._cues = profile.start, 0
+        self._pacer = Pacer(profile)
+        #: Utterance -> its final captions by language.
+        self._waiting: dict[str, dict[str, Caption]] = {}
+        if form == "vtt":
+            put(out, "WEBVTT\n\n")
+
+    def write(self, event: Event) -> None:
+        """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
+        if isinstance(event, Failure):
+            self._report(event)
+        elif event.final:
+            self._waiting.setdefault(event.utterance, {})[event.language] = event
+            while self._waiting:
+                utterance, captions = next(iter(self._waiting.items()))
+                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._languages}:
+                    break
+                del self._waiting[utterance]
+                self.write_together([*captions.values()])
+
+    def write_together(self, captions: Sequence[Caption]) -> None:
+        """Write the final captions of an utterance as the next cue."""
+        ordered = sorted(captions, key=lambda caption: self._languages.index(caption.language))
+        texts = {each.language: text for each in ordered if (text := printable(each.text).strip())}
+        last = captions[0]
+        begun, ended = self._usable(last.start), self._usable(last.time)
+        if texts:
+            first = next(iter(texts))
+            texts[first] = by(last.speaker, texts[first])
+            self._put_cues(self._pacer.add(ended if begun is None else begun, ended, texts))
+
+    def close(self) -> None:
+        """Write the cues that still wait."""
+        for captions in self._waiting.values():
+            self.write_together([*captions.values()])
+        self._waiting.clear()
+        self._put_cues(self._pacer.close())
+
+    def _usable(self, time: float | None) -> float | None:
+        """Return a time of the stream if it is one."""
+        if time is None or 0 <= time <= LATEST - self._start:
+            return time
+        if self.whole:
+            self.whole = False
+            hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
+            self._report(Failure(f"{hours}; such cues get an estimate"))
+        return None
+
+    def _report(self, failure: Failure) -> None:
+        put(self._errors, failure_line(failure) + "\n")
+
+    def _put_cues(self, cues: Iterable[Cue]) -> None:
+        for cue in cues:
+            self._cues += 1
+            lines = directed([(each, line) for each in self._languages for line in cue.lines.get(each, ())])
+            times = f"{self._clock(cue.start)} --> {self._clock(cue.end)}"
+            if self._form == "vtt":
+                times, lines = times.replace(",", "."), [html.escape(line, quote=False) for line in lines]
+            put(self._out, "\n".join([str(self._cues), times, *lines, "", ""]))
+
+    def _clock(self, time: float) -> str:
+        hours, minutes, seconds, rest = ms_to_times(round((time + self._start) * 1000))
+        return f"{hours:02}:{minutes:02}:{seconds:02},{rest:03}"
+
+
+#: Invisible marks round a line that is written from right to left, or not; none if that is unknown.
+_MARKS = {True: "\u200f", False: "\u200e", None: ""}
+
+
+def directed(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of a cue, which come with their languages, as players show them in the right direction.
+
+    By default, players take that of the first letter, which may be of a name in another script, perhaps for all lines.
+    So if any line has letters or a language from right to left, there are marks round all of them.
+    """
+    texts = [line for _, line in lines]
+    leftwards = [known.right_to_left if (known := known_language(language)) else None for language, _ in lines]
+    if True not in leftwards and not any(unicodedata.bidirectional(each) in ("R", "AL") for each in "".join(texts)):
+        return texts
+    return [text.join([_MARKS[each]] * 2) for each, text in zip(leftwards, texts, strict=True)]

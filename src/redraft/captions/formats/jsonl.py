@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from redraft.captions.events import FLAG, TEXT, Failure, Field, Order, Update, is_seconds, is_text, is_whole, shown
-from redraft.captions.formats.read import Item, LineSource, cleaned, decoded, finished, not_empty, received
-from redraft.captions.words import WORD, joined
+from redraft.captions.formats.read import Item, cleaned, decoded, finished, received
 from redraft.errors import InputError
 
 Parsed = TypeVar("Parsed")
 
-_NAMES = tuple(each.name for each in fields(Update))
+_NAMES = *(each.name for each in fields(Update)), "type"
 _NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
+#: What `Update` does not check itself.
+_UPDATE: dict[str, Field] = {
+    "type": (lambda value: value == "update", '"update"'),
+    "utterance": (
+        lambda value: is_whole(value) or (is_text(value) and value != ""),
+        "a non-empty string or a whole number",
+    ),
+}
 
 
 def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
@@ -56,14 +64,7 @@ def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: S
             raise InputError(f"{name} must be {words}, not {shown(found[name])}")
 
 
-NAME: Field = (
-    lambda value: is_whole(value) or (is_text(value) and value != ""),
-    "a non-empty string or a whole number",
-)
-
-
-@not_empty
-def read_jsonl(source: LineSource) -> Iterator[Item]:
+def read_jsonl(source: io.IOBase) -> Iterator[Item]:
     """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
     ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of at least 0 that
@@ -75,7 +76,7 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
     order = Order()
 
     def parse(text: str, number: int) -> Item:
-        update = parse_update(json_object(text, (*_NAMES, "type")))
+        update = parse_update(json_object(text, _NAMES))
         try:
             order.accept(update)
         except InputError as error:
@@ -85,9 +86,9 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
     yield from parsed(source, parse)
 
 
-def parsed(source: LineSource, parse: Callable[[str, int], Parsed]) -> Iterator[Parsed | Failure]:
+def parsed(source: io.IOBase, parse: Callable[[str, int], Parsed]) -> Iterator[Parsed | Failure]:
     """Yield what ``parse`` makes of each line that is not blank (text and number), or a failure where it raises."""
-    for number, text, _ in decoded(source):
+    for number, text, _ in decoded(source.readline):
         if isinstance(text, Failure):
             yield text
         elif text.strip():
@@ -103,13 +104,10 @@ def parse_update(found: Mapping[str, Any]) -> Update:
     Raises:
         InputError: a field is missing or invalid.
     """
-    known = *_NAMES, "type"
     for name in found:
-        if name not in known:
-            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
-    check_fields(
-        found, {"type": (lambda value: value == "update", '"update"'), "utterance": NAME}, _NEEDED, "an update"
-    )
+        if name not in _NAMES:
+            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(_NAMES)}")
+    check_fields(found, _UPDATE, _NEEDED, "an update")
     values = one_line(found)
     values.pop("type", None)
     values["utterance"] = str(values["utterance"])
@@ -131,71 +129,46 @@ def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
 _TEXTS = tuple(each.name for each in fields(Update) if each.metadata.get("one_line"))
 
 
-_STATES = ("COMPLETE", "INCOMPLETE")
-_FIELDS: dict[str, Field] = {
+_ROW: dict[str, Field] = {
     "emission_time": (is_seconds, "a finite number of seconds, 0 or more"),
-    "status": (lambda value: value is None or value in _STATES, f"{', '.join(_STATES)} or null"),
+    "status": (lambda value: value is None, "null, as in the rows of the recogniser"),
     "text": TEXT,
-    "unconfirmed_text": TEXT,
     "is_final": FLAG,
 }
 
 
-@not_empty
-def read_simulstreaming(source: LineSource) -> Iterator[Item]:
-    """Read rows from SimulStreaming's recogniser and its translator.
+def read_simulstreaming(source: io.IOBase) -> Iterator[Item]:
+    """Read rows from SimulStreaming's recogniser.
 
-    Each is a line such as
-    ``{"emission_time": 8.8, "status": "COMPLETE", "text": " So,", "unconfirmed_text": "and ask", "is_final": false}``.
-    ``text`` is confirmed and appended to the utterance's confirmed text as is: it starts with a space if a word does.
-    ``unconfirmed_text`` is the tail that may still change; each row replaces it.  The recogniser's rows have neither
-    ``status`` nor tail.  Of the translator's, INCOMPLETE rows preview what the next COMPLETE row confirms, so they add
-    nothing to the confirmed text; the tail does not start with a space, nor does the text of the last row, which
-    confirms the tail.
+    Each is a line such as ``{"emission_time": 8.8, "text": " So,", "is_final": false}``.  ``text`` is appended to the
+    utterance's text as is: it starts with a space if a word does.  The rows of its translator, which have a ``status``,
+    are failures.
 
-    Each row becomes an update with the whole text of the utterance so far, confirmed and unconfirmed, at its
-    ``emission_time``.  A row with ``is_final`` ends the utterance; SimulStreaming writes it at pauses if started with
-    ``--vac``, often without text.  Utterances are named "1", "2", ...; the end of the input ends the last one.  A row
-    needs ``emission_time`` and ``text`` or ``is_final``; other unknown fields are ignored.
+    Each row becomes an update with the whole text of the utterance so far, at its ``emission_time``.  A row with
+    ``is_final`` ends the utterance; SimulStreaming writes it at pauses if started with ``--vac``, often without text.
+    Utterances are named "1", "2", ...; the end of the input ends the last one.  A row needs ``emission_time`` and
+    ``text`` or ``is_final``; other unknown fields are ignored.
     """
-    utterance, confirmed = 1, ""
+    utterance, said = 1, ""
     last: Update | None = None
     for row in parsed(source, lambda text, _: _row(text)):
         if isinstance(row, Failure):
             yield row
             continue
-        final = row.get("is_final", False)
-        now = _with_new(confirmed, row)
-        text = received(joined(now, row.get("unconfirmed_text", "")))
+        said += row.get("text", "")
+        text, final = received(said), row.get("is_final", False)
         if last or text:  # a pause starts no utterance
-            seq, time = last.seq + 1 if last else 0, float(row["emission_time"])
-            last = Update(str(utterance), seq, text, final, time, committed=_confirmed(confirmed, row, now))
+            last = Update(str(utterance), last.seq + 1 if last else 0, text, final, float(row["emission_time"]))
             yield last
-        if row.get("status") != "INCOMPLETE":
-            confirmed = now
         if final:
-            utterance, confirmed, last = utterance + (last is not None), "", None
+            utterance, said, last = utterance + (last is not None), "", None
     if last:
         yield finished(last)
 
 
-def _confirmed(before: str, row: dict[str, Any], now: str) -> int | None:
-    """Return how many words are confirmed; None after a row without tail, since the recogniser may go on."""
-    if row.get("status") is None and "unconfirmed_text" not in row:
-        return None
-    return len(WORD.findall(before if row.get("status") == "INCOMPLETE" else now))
-
-
 def _row(text: str) -> dict[str, Any]:
-    row = json_object(text, tuple(_FIELDS))
-    check_fields(row, _FIELDS, ("emission_time",), "a row")
+    row = json_object(text, tuple(_ROW))
+    check_fields(row, _ROW, ("emission_time",), "a row")
     if "text" not in row and "is_final" not in row:
         raise InputError("text must be given unless is_final is")
     return row
-
-
-def _with_new(confirmed: str, row: dict[str, Any]) -> str:
-    """Return the confirmed text including the row's."""
-    text = row.get("text", "")
-    ends_translation = row.get("status") is not None and row.get("is_final", False)
-    return joined(confirmed, text) if ends_translation else confirmed + text

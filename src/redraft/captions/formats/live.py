@@ -7,14 +7,13 @@ and wraps them, parts of the picture stay above the next one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.control import Control
 from rich.live import Live
-from rich.measure import Measurement
 from rich.segment import Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
@@ -29,20 +28,6 @@ from redraft.captions.words import UNBREAKABLE
 NARROWEST = 26
 #: Cells between two columns.
 _GAP = 2
-
-
-@dataclass(slots=True)
-class _Block:
-    """An utterance on the screen: the newest source text and each language's newest caption.
-
-    ``drawn`` caches its lines at a terminal ``width``, since most blocks do not change between two redraws.
-    """
-
-    source: str = ""
-    seq: int = -1
-    captions: dict[str, Caption] = field(default_factory=dict)
-    drawn: list[list[Segment]] = field(default_factory=list)
-    width: int = 0
 
 
 class LiveWriter(Writer):
@@ -61,7 +46,8 @@ class LiveWriter(Writer):
 
     def __init__(self, languages: Sequence[str], console: Console | None = None) -> None:
         self._languages, self._console = tuple(languages), console or Console()
-        self._blocks: dict[str, _Block] = {}
+        #: Utterance -> its newest caption in each language.
+        self._blocks: dict[str, dict[str, Caption]] = {}
         #: Whether the picture may be taller than the screen.
         self._whole = False
         # What other threads print draws the captions again under this lock of rich: with a second lock, each thread
@@ -79,10 +65,7 @@ class LiveWriter(Writer):
             if isinstance(event, Failure):
                 self._console.print(Text(failure_line(event), style="yellow"))
                 return
-            block = self._blocks.setdefault(event.utterance, _Block())
-            block.captions[event.language], block.width = event, 0
-            if event.seq >= block.seq:
-                block.source, block.seq = by(event.speaker, event.source), event.seq
+            self._blocks.setdefault(event.utterance, {})[event.language] = event
             leaving: list[RenderableType] = []
             while self._too_many():
                 leaving.append(SegmentLines(self._lines(self._blocks.pop(next(iter(self._blocks)))), new_lines=True))
@@ -99,8 +82,8 @@ class LiveWriter(Writer):
         with self._lock:
             titles = self._grid([Text(each, style="bold") for each in self._languages])
             lines = self._console.render_lines(titles, pad=False) if self._side_by_side and self._blocks else []
-            for block in self._blocks.values():
-                lines += self._lines(block)
+            for captions in self._blocks.values():
+                lines += self._lines(captions)
             return SegmentLines(lines, new_lines=True)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[SegmentLines]:
@@ -118,24 +101,23 @@ class LiveWriter(Writer):
         count = len(self._languages)
         return count > 1 and self._console.width >= count * NARROWEST + (count - 1) * _GAP
 
-    def _lines(self, block: _Block) -> list[list[Segment]]:
-        if block.width != self._console.width:
-            block.drawn = self._console.render_lines(self._block(block), pad=False)
-            block.width = self._console.width
-        return block.drawn
-
-    def _block(self, block: _Block) -> RenderableType:
-        source = _Wrapped(block.source.strip(), "dim italic")
-        shown = (block.captions.get(each) for each in self._languages)
-        cells = [_Wrapped(each.text if each else "") for each in shown]
+    def _lines(self, captions: Mapping[str, Caption]) -> list[list[Segment]]:
+        """Return the lines of an utterance."""
+        width = self._console.width
+        newest = max(captions.values(), key=lambda caption: caption.seq)
+        source = _wrapped(by(newest.speaker, newest.source).strip(), width, "dim italic")
+        texts = [captions[each].text if each in captions else "" for each in self._languages]
         if self._side_by_side:
-            return Group(source, self._grid(cells), "")
-        stacked = Table.grid(padding=(0, 1, 0, 0))
-        stacked.add_column(no_wrap=True, max_width=max(1, self._console.width // 3))
-        stacked.add_column(overflow="fold")
-        for title, cell in zip(self._languages, cells, strict=True):
-            stacked.add_row(Text(title, style="bold"), cell)
-        return Group(source, stacked, "")
+            grid = self._grid([_wrapped(text, width // len(texts) - _GAP) for text in texts])
+        else:
+            most = max(1, width // 3)
+            room = width - min(most, *map(cell_len, self._languages)) - 1
+            grid = Table.grid(padding=(0, 1, 0, 0))
+            grid.add_column(no_wrap=True, max_width=most)
+            grid.add_column(overflow="fold")
+            for title, text in zip(self._languages, texts, strict=True):
+                grid.add_row(Text(title, style="bold"), _wrapped(text, room))
+        return self._console.render_lines(Group(source, grid, ""), pad=False)
 
     def _grid(self, cells: Sequence[RenderableType]) -> Table:
         grid = Table.grid(padding=(0, _GAP, 0, 0), expand=True)
@@ -145,20 +127,13 @@ class LiveWriter(Writer):
         return grid
 
 
-class _Wrapped:
-    """Text that may be broken between any two Chinese or Japanese characters.
+def _wrapped(text: str, width: int, style: str = "") -> Text:
+    """Return a text in lines, also between any two Chinese or Japanese characters.
 
     rich prefers to break at spaces, so a growing run of such characters would jump to the next line.
     """
-
-    def __init__(self, text: str, style: str = "") -> None:
-        self._text = Text(printable(text), style=style, overflow="fold")
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement.get(console, options, self._text)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        yield from self._text.divide(breaks(self._text.plain, options.max_width))
+    whole = Text(printable(text), style=style, overflow="fold")
+    return Text("\n").join(whole.divide(breaks(whole.plain, width)))
 
 
 def breaks(text: str, width: int) -> list[int]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter, Writer
+
 if TYPE_CHECKING:  # what formats need is imported when they are used
     from redraft.captions.formats.cues import Profile
-    from redraft.captions.formats.write import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +37,15 @@ def _live(to: Output) -> Writer:
     from redraft.captions.formats.live import LiveWriter
 
     console = Console(file=to.out)
-    return LiveWriter(to.languages, console) if console.is_terminal and not console.is_dumb_terminal else _lines(to)
-
-
-def _lines(to: Output) -> Writer:
-    from redraft.captions.formats.write import LinesWriter
-
-    return LinesWriter(to.out, to.errors)
-
-
-def _jsonl(to: Output) -> Writer:
-    from redraft.captions.formats.write import JsonlWriter
-
-    return JsonlWriter(to.out)
+    if not console.is_terminal or console.is_dumb_terminal:
+        return LinesWriter(to.out, to.errors)
+    return LiveWriter(to.languages, console)
 
 
 def _subtitles(to: Output) -> Writer:
-    from redraft.captions.formats.write import SubtitleWriter
+    from redraft.captions.formats.cues import SubtitleWriter
 
     return SubtitleWriter(to.out, to.errors, to.form, to.languages, to.profile)
-
-
-def _text(to: Output) -> Writer:
-    from redraft.captions.formats.write import TextWriter
-
-    return TextWriter(to.out, to.languages)
 
 
 class Format(NamedTuple):
@@ -82,11 +67,11 @@ class Format(NamedTuple):
 #: Name -> format, in the order in which pages offer them.
 FORMATS = {
     "live": Format(_live),
-    "lines": Format(_lines),
-    "txt": Format(_text, "text/plain", "Text", streams=False),
+    "lines": Format(lambda to: LinesWriter(to.out, to.errors)),
+    "txt": Format(lambda to: TextWriter(to.out, to.languages), "text/plain", "Text", streams=False),
     "srt": Format(_subtitles, "application/x-subrip", "SRT"),
     "vtt": Format(_subtitles, "text/vtt", "VTT"),
-    "jsonl": Format(_jsonl, "application/jsonl", "JSONL"),
+    "jsonl": Format(lambda to: JsonlWriter(to.out), "application/jsonl", "JSONL"),
 }
 #: Names of those that commands write while captions are made, and of those of transcripts.
 STREAMS = tuple(name for name, each in FORMATS.items() if each.streams)

@@ -17,11 +17,13 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
+from math import inf
 from urllib.error import HTTPError
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import langcodes
@@ -89,28 +91,27 @@ class CaptionService:
             more["lang"] = self._language
         else:
             body = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "\n" + body
-        kept = [(name, value) for name, value in parse_qsl(self._url.query, keep_blank_values=True) if name not in more]
-        url = urlunsplit(self._url._replace(query=urlencode([*kept, *more.items()])))
+        url = urlunsplit(self._url._replace(query="&".join(filter(None, [self._url.query, urlencode(more)]))))
         return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
 
     def send(self, request: Request, timeout: float) -> None:
         """Send a caption.
 
         Raises:
-            OSError, HTTPException: it was not delivered.
+            OSError: it was not delivered.
             CaptionRefused: it never will be.
         """
         try:
             self._opener.open(request, timeout=timeout).close()
         except HTTPError as error:
             with error:
-                if error.code < 400:
-                    host = urlsplit(urljoin(error.url, error.headers.get("Location", ""))).hostname
-                    reason = f"the service has moved to {host}, so use the URL that it gives now"
-                    raise CaptionRefused(reason) from error
-                if error.code < 500 and error.code not in _PASSING:
-                    raise CaptionRefused(_answer(error)) from error
-                raise OSError(f"the service answered {error.code}") from error
+                if error.code >= 500 or error.code in _PASSING:
+                    raise OSError(f"the service answered {error.code}") from error
+                raise CaptionRefused(_refusal(error)) from error
+        except OSError:
+            raise
+        except HTTPException as error:
+            raise OSError("the service's answer is not HTTP") from error
 
 
 class CaptionRefused(Exception):
@@ -161,11 +162,9 @@ class PushWriter(Writer):
         self.writer: Writer = writer
         self._service, self._language = service, language
         self._patience, self._pace, self._clock = patience, pace, clock
-        #: Number of captions that could not be delivered.
-        self.given_up = 0
         self._audience: Audience | None = None
-        self._lines = False
-        #: Captions with their time, and when they were queued by the monotonic clock.
+        self._seq, self._lines, self._all_sent = 0, False, True
+        #: Captions with their utterance, their time, and when they were queued by the monotonic clock.
         self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._dropping, self._closing = threading.Event(), threading.Event()
@@ -187,20 +186,15 @@ class PushWriter(Writer):
         self._dropping.set()
         self.writer.drop()
 
-    def show_to(self, audience: Audience) -> None:
+    def show_to(self, audience: Audience, *, lines: bool = False) -> None:
         """Send only what an audience may see; by default, everything."""
-        self._audience = audience
-        self.writer.show_to(audience)
-
-    def expect_lines(self) -> None:
-        """Expect the lines of reading mode, which are hidden together with their utterance."""
-        self._lines = True
-        self.writer.expect_lines()
+        self._audience, self._lines = audience, lines
+        self.writer.show_to(audience, lines=lines)
 
     @property
     def whole(self) -> bool:
         """Whether all captions were delivered."""
-        return not self.given_up and self.writer.whole
+        return self._all_sent and self.writer.whole
 
     def close(self) -> None:
         """Send the queue, except for captions that are still held back, then close the other writer."""
@@ -212,66 +206,50 @@ class PushWriter(Writer):
         self.writer.close()
 
     def _run(self) -> None:
-        seq = self._service.first()
+        self._seq = self._service.first()
         while (caption := self._queue.get()) is not None:
-            text, utterance, when, queued = caption
-            if self._dropping.is_set():
-                self._give_up(f"a caption was not sent: {text}")
-                continue
-            released = self._released()
-            if released is None or (self._audience and self._audience.is_hidden(utterance, self._language)):
-                continue
-            try:
-                self._send(self._service.request(text, when, seq), max(queued, released) + self._patience.patience)
-            except CaptionRefused as error:
-                self._give_up(f"a caption was refused: {error}")
-            except (OSError, HTTPException) as error:
-                self._give_up(f"a caption could not be sent and was dropped: {_reason(error)}")
-            # A dropped caption may have arrived after all, so its number is never used again.
-            seq += 1
+            if failure := self._failure(*caption):
+                self._all_sent = False
+                with self._lock:
+                    self.writer.write(Failure(failure))
             self._dropping.wait(self._pace)
 
-    def _released(self) -> float | None:
-        """Wait while captions are held back; return when they were released, 0 if they were not.
+    def _failure(self, text: str, utterance: str, when: float, since: float) -> str | None:
+        """Send a caption unless the audience must not see it; return what is wrong if it could not be delivered.
 
-        Returns:
-            Seconds of the monotonic clock; None if they are still held back at the end.
+        It may be sent for a while since it was queued, or since it was released if it was held back.
         """
-        since = 0.0
         while self._audience and self._audience.paused:
             if self._closing.wait(_LOOK) and self._audience.paused:
                 return None
             since = time.monotonic()
-        return since
-
-    def _give_up(self, message: str) -> None:
-        self.given_up += 1
-        with self._lock:
-            self.writer.write(Failure(message))
-
-    def _send(self, request: Request, latest: float) -> None:
-        """Send a caption until ``latest`` by the monotonic clock, once at least; raises what has gone wrong then."""
-        for wait in chain(self._patience.waits(), [None]):
+        if self._audience and self._audience.is_hidden(utterance, self._language):
+            return None
+        # A dropped caption may have arrived after all, so its number is never used again.
+        request, self._seq = self._service.request(text, when, self._seq), self._seq + 1
+        latest = since + self._patience.patience
+        for wait in chain(self._patience.waits(), [inf]):
+            if self._dropping.is_set():
+                break
             try:
                 self._service.send(request, min(deadlines.PUSH, max(deadlines.PUSH_LEAST, latest - time.monotonic())))
-                return
-            except (OSError, HTTPException):
-                if wait is None or time.monotonic() + wait > latest or self._dropping.wait(wait):
-                    raise
+                return None
+            except CaptionRefused as error:
+                return f"a caption was refused: {error}"
+            except OSError as error:
+                if time.monotonic() + wait > latest:
+                    return f"a caption could not be sent and was dropped: {getattr(error, 'reason', error)}"
+            self._dropping.wait(wait)
+        return f"a caption was not sent: {text}"
 
 
-def _answer(error: HTTPError) -> str:
+def _refusal(error: HTTPError) -> str:
     """Return the status and reason that a service has answered with, in one line without markup."""
-    try:
+    if error.code < 400:
+        host = urlsplit(urljoin(error.url, error.headers.get("Location", ""))).hostname
+        return f"the service has moved to {host}, so use the URL that it gives now"
+    body = ""
+    with suppress(OSError, HTTPException):
         body = error.read(_READ).decode(errors="replace")
-    except (OSError, HTTPException):
-        body = ""
     words = " ".join(re.sub(r"<[^>]*>", " ", printable(body)).split())
-    found = words or str(error.reason)
-    return f"the service answered {error.code}" + (f": {found[:_SHOWN]}" if found else "")
-
-
-def _reason(error: OSError | HTTPException) -> str:
-    if isinstance(error, HTTPException) and not isinstance(error, OSError):
-        return "the service's answer is not HTTP"
-    return str(getattr(error, "reason", error))
+    return f"the service answered {error.code}: {(words or error.reason)[:_SHOWN]}"

@@ -8,25 +8,23 @@ Lines longer than `MAX_LINE_BYTES`, or `MAX_TEXT_BYTES` of plain text, are skipp
 LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.  Control
 characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and spaces
 around the text are dropped.  In lines and plain text, terminal escapes vanish, and a carriage return begins the line
-again.  An empty input is one failure.
+again.
 """
 
 from __future__ import annotations
 
 import io
-import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from functools import wraps
-from itertools import islice
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from itertools import pairwise
+from typing import TypeAlias, TypeVar, cast
 
 from redraft.captions.events import CONTROLS, Failure, Update, is_text
 from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import WORD, bare_words, is_silence, joined
-from redraft.errors import OptionError, whole
+from redraft.errors import whole
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
 ESCAPES = re.compile(
@@ -45,23 +43,16 @@ MAX_LINE_BYTES = 65_536
 MAX_TEXT_BYTES = 1 << 20
 
 
-class LineSource(Protocol):
-    """An input; any binary file has this method."""
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Return the next line with its end, truncated to ``size`` bytes; empty at the end of the file."""
-
-
-def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
+def decoded(readline: Callable[[int], bytes], limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
     """Yield lines in bounded memory: the number, the text or what is wrong with it, and whether the line ends there."""
     number, begins = 0, True
-    while raw := source.readline(limit + 2):  # 2 more for CR LF
+    while raw := readline(limit + 2):  # 2 more for CR LF
         number += begins
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > limit:
             yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number), True
             while raw and not raw.endswith(b"\n"):
-                raw = source.readline(limit)
+                raw = readline(limit)
             begins = True
             continue
         first, begins = begins and number == 1, not raw.endswith(b"\r")
@@ -74,42 +65,33 @@ def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[i
         yield number, text.removeprefix("\ufeff") if first else text, begins
 
 
-class _Rewritten:
-    """A line source that also ends a line at a carriage return, as soon as it comes."""
+def _redrawn(source: io.IOBase) -> Callable[[int], bytes]:
+    """Return a ``readline`` that also ends a line at a carriage return, as soon as it comes."""
+    reader = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, source))
 
-    def __init__(self, source: LineSource) -> None:
-        raw = cast(io.RawIOBase, source)
-        self._source = source if isinstance(source, io.BufferedReader) else io.BufferedReader(raw)
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Return the text up to a line feed or carriage return, with it; empty at the end of the file."""
+    def readline(size: int) -> bytes:
         found = bytearray()
-        while len(found) < size and (ahead := self._source.peek(1)):
+        while len(found) < size and (ahead := reader.peek(1)):
             place = min((each for each in map(ahead.find, (b"\n", b"\r")) if each >= 0), default=len(ahead) - 1) + 1
-            found += self._source.read(min(place, size - len(found)))
+            found += reader.read(min(place, size - len(found)))
             if found.endswith((b"\n", b"\r")):
                 break
         return bytes(found)
 
+    return readline
+
 
 Item: TypeAlias = Update | Failure
 _Item = TypeVar("_Item", bound=Item)
-_Parameters = ParamSpec("_Parameters")
 
 #: Maximum number of words in a sentence of plain text: some minutes of speech without a pause.
 MAX_TEXT_WORDS = 500
 
 
-def not_empty(read: Callable[_Parameters, Iterator[Item]]) -> Callable[_Parameters, Iterator[Item]]:
-    """Let a reader yield a failure if it has yielded nothing."""
-
-    @wraps(read)
-    def reading(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> Iterator[Item]:
-        items = read(*arguments, **options)
-        yield next(items, Failure("the input is empty: at least one line of text was expected"))
-        yield from items
-
-    return reading
+def not_empty(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items of an input; a failure if there are none."""
+    yield next(items, Failure("the input is empty: at least one line of text was expected"))
+    yield from items
 
 
 def printable(text: str) -> str:
@@ -144,8 +126,7 @@ def _typed(text: str) -> str:
 UNGROWN = 20
 
 
-@not_empty
-def read_lines(source: LineSource) -> Iterator[Item]:
+def read_lines(source: io.IOBase) -> Iterator[Item]:
     """Read one hypothesis per line: the whole text so far, which replaces the last one; an empty line ends it.
 
     Every line is immediately yielded as a partial update.  At an empty line or the end of the input, the last one is
@@ -161,7 +142,7 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
     replaced, sound = 1, False  # number of lines of the utterance, and whether any has ever grown, or this was reported
-    for number, text, ends in decoded(_Rewritten(source)):
+    for number, text, ends in decoded(_redrawn(source)):
         again, over = again or (returned and text != ""), False
         if isinstance(text, Failure):
             yield text
@@ -243,7 +224,7 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
     return [(text[: ends[count - 1]], count) for count in counts]
 
 
-def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None, by_line: bool = False) -> Iterator[Item]:
+def read_text(source: io.IOBase, *, lag: int = 3, rate: float | None = None, by_line: bool = False) -> Iterator[Item]:
     """Stream plain text: every sentence is an utterance, revealed ``lag`` words at a time.
 
     A sentence ends at its mark (`redraft.captions.sentence.sentence_ends`) or at an empty line, so a line may be a
@@ -256,80 +237,46 @@ def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None, by
         rate: words per second, above 0; updates then have the time at which their last word is spoken, from the start
             of the text, which `paced` waits for.  None for no times.
         by_line: whether every line that is not empty is an utterance instead.
-
-    Raises:
-        OptionError: ``lag`` or ``rate`` is out of range.
     """
-    if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
-        raise OptionError(f"must be a number of words a second over 0, not {rate!r}", "rate")
-    return _read_text(source, _Speech(whole("lag", lag, 1), rate), by_line)
-
-
-@not_empty
-def _read_text(source: LineSource, speech: _Speech, by_line: bool) -> Iterator[Item]:
-    shown = ""
-    for _, text, ends in decoded(_Rewritten(source), MAX_TEXT_BYTES):
+    number, said = 0, 0
+    for text in _texts(source, by_line):
         if isinstance(text, Failure):
             yield text
             continue
-        shown = _typed(text) or shown
+        number += 1
+        found = _prefixes(text, lag)
+        for seq, (prefix, words) in enumerate(found):
+            time = None if rate is None else (said + words) / rate
+            yield Update(str(number), seq, prefix, seq == len(found) - 1, time)
+        said += found[-1][1]
+
+
+def _texts(source: io.IOBase, by_line: bool) -> Iterator[str | Failure]:
+    """Yield the sentences of a text, or its lines; none is blank or too long."""
+    rest = line = ""
+    for _, text, ends in decoded(_redrawn(source), MAX_TEXT_BYTES):
+        if isinstance(text, Failure):
+            yield text
+            continue
+        line = _typed(text) or line
         if not ends:
             continue
-        text, shown = shown, ""
-        if not text:
-            yield from speech.end()
-        elif by_line:
-            yield from speech.reveal(text, final=True)
-        else:
-            yield from speech.say(text)
-    yield from speech.end()
+        over, rest, line = by_line or not line, joined(rest, line), ""
+        *sentences, last = pairwise([0, *([] if by_line else sentence_ends(rest)), len(rest)])
+        for begin, end in sentences:
+            yield from _short(rest[begin:end])
+        parts = [*_short(rest[slice(*last)])]
+        rest = "" if over or not parts else parts.pop()
+        yield from parts
+    if rest:
+        yield rest
 
 
-class _Speech:
-    """Reveals a text, which comes line by line, as updates of its sentences.
-
-    Args:
-        lag: words added by each update.
-        rate: words per second; None for no times.
-    """
-
-    def __init__(self, lag: int, rate: float | None) -> None:
-        self._lag, self._rate = lag, rate
-        #: Number of the sentence, its text so far and number of words, its next update, and the words before it.
-        self._number, self._text, self._words, self._seq, self._before = 1, "", 0, 0, 0
-
-    def say(self, text: str) -> Iterator[Update]:
-        """Yield the updates of a text that follows what came so far."""
-        text, begin = joined(self._text, text), 0
-        for end in sentence_ends(text):
-            yield from self.reveal(text[begin:end], final=True)
-            begin = end
-        yield from self.reveal(text[begin:], final=False)
-
-    def reveal(self, text: str, *, final: bool) -> Iterator[Update]:
-        """Yield the updates of a sentence that has grown; another one begins where it is too long."""
-        while text := text.strip():
-            ends = [word.end() for word in islice(WORD.finditer(text), MAX_TEXT_WORDS + 1)]
-            part = text[: ends[MAX_TEXT_WORDS - 1]] if len(ends) > MAX_TEXT_WORDS else text
-            text = text[len(part) :]
-            for prefix, words in _prefixes(part, self._lag):
-                over = prefix == part and (final or text != "")
-                if words > self._words or over or prefix == part != self._text:
-                    yield self._update(prefix, words, final=over)
-
-    def end(self) -> Iterator[Update]:
-        """Yield the end of the sentence, if there is one."""
-        if self._text:
-            yield self._update(self._text, self._words, final=True)
-
-    def _update(self, text: str, words: int, *, final: bool = False) -> Update:
-        when = None if self._rate is None else (self._before + words) / self._rate
-        update = Update(str(self._number), self._seq, text, final, when)
-        self._text, self._words, self._seq = text, words, self._seq + 1
-        if final:
-            self._before += words
-            self._number, self._text, self._words, self._seq = self._number + 1, "", 0, 0
-        return update
+def _short(text: str) -> Iterator[str]:
+    """Yield the parts of a text, of which each has as many words as an utterance may have."""
+    ends = [word.end() for word in WORD.finditer(text)]
+    for begin, end in pairwise([0, *ends[MAX_TEXT_WORDS - 1 : -1 : MAX_TEXT_WORDS], *ends[-1:]]):
+        yield text[begin:end].strip()
 
 
 def paced(

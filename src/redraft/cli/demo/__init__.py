@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
 from redraft.cli.shared.notice import introduce, notice, suggest
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from redraft.captions.events import Update
-    from redraft.cli.demo.player import Player
-    from redraft.errors import RedraftError
 
 EXAMPLES = """\b
 Examples:
@@ -69,95 +61,69 @@ def demo(
     Moonshine recognises the recording while you watch (extra `listen`). At the end, or on Ctrl-C, a table compares the
     methods; docs/metrics.md explains it.
     """
-    with interrupt.ends_process():  # slow imports
-        from rich.console import Console
+    from rich.console import Console
+    from rich.progress import track
 
-        from redraft.backends.load import gguf_file, open_models
-        from redraft.captions.languages import parse_languages
-        from redraft.captions.talk import RECORDING, load_talk
-        from redraft.cli.demo import player, stage
-        from redraft.decoding.methods import get_method
-        from redraft.errors import OptionError
-        from redraft.speech.endpoint import PAUSE
-        from redraft.speech.microphone import playing
-        from redraft.speech.process import isolated
-        from redraft.speech.registry import AUTO, resolve
+    from redraft.backends.load import gguf_file, open_models
+    from redraft.captions.languages import parse_languages
+    from redraft.captions.talk import RECORDING, load_talk
+    from redraft.cli.demo import player, stage
+    from redraft.decoding.methods import get_method
+    from redraft.decoding.types import DRAFT_MODEL, TARGET
+    from redraft.errors import OptionError
+    from redraft.signature import file_hash, print_json, signature, text_hash
+    from redraft.speech.endpoint import PAUSE
+    from redraft.speech.microphone import playing
+    from redraft.speech.process import isolated
+    from redraft.speech.registry import AUTO, resolve
 
-    if live and common.is_given("speed"):
+    if live and "speed" in common.given():
         raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
     languages = parse_languages(to)
     talk = list(stage.first(load_talk(), sentences))
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
-    console = Console()
+    console, progress = Console(), Console(stderr=True)
     on_screen = console.is_terminal and not as_json
-    found: list[Update] = []
     with ExitStack() as stack:
         file = gguf_file(model)
-        with interrupt.ends_process():
-            given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
-            backend, small = open_models(chosen, model, draft_model, given, slots, stack)
+        given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
+        (models,) = open_models(chosen, model, draft_model, given, slots, stack)
+        backend, small = models[TARGET], models.get(DRAFT_MODEL)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
-        heard = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else None
+        interrupt.raises()  # what was counted is shown, and the screen restored
+        if recogniser:
+            updates = stage.first(stage.recognised(recogniser), sentences)
+        else:  # only on a screen, the talk takes its time
+            updates = stage.timed(talk, speed if on_screen else 0)
         audible = live or (on_screen and speed == 1)
         with playing(str(RECORDING)) if audible else nullcontext(True) as sounds:
-            if on_screen:  # only there, the talk takes its time
-                updates = heard or stage.timed(talk, speed)
+            if on_screen:
                 with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
                     stopped = player.play(players, updates, shown.show)
             else:
-                stopped = player.play(players, _with_progress(heard or talk, len(talk)))
-        signed = _signature(file, found if live else talk, listening)
+                hidden = not progress.is_terminal
+                tracked = track(updates, "translating", len(talk), console=progress, disable=hidden)
+                stopped = player.play(players, tracked, bool)
     if not sounds:
         notice(NO_SOUND)
-    _print(players, signed, console, as_json=as_json)
-    if not as_json:
-        introduce(model, "this talk was written for")
-        suggest("translate what you say: redraft listen --to de")
-    _exit(stopped, len(players[0].finished))
-
-
-def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
-    """Show on a terminal how many of the updates have been translated."""
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    return track(updates, "translating", count, console=console, disable=not console.is_terminal)
-
-
-def _signature(file: Path, updates: Sequence[Update], listening: str) -> str:
-    """Return the signature of the rows; ``listening`` names the recogniser that made the updates now, if one did."""
-    from redraft.signature import signature, text_hash
-
-    text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
-    settings: dict[str, Any] = {"recogniser": listening} if listening else {}
-    return signature(file, "talk", text_hash(text), **settings)
-
-
-def _print(players: Sequence[Player], signed: str, console: Console, *, as_json: bool) -> None:
-    """Print how the methods compare, if a sentence is finished."""
-    from redraft.cli.demo import player
-    from redraft.signature import print_json
-
-    if players[0].finished:
+    if finished := len(players[0].finished):
         rows = player.rows(players)
         if as_json:
-            print_json(rows, signed, sys.stdout)
+            text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in talk)
+            data = file_hash(RECORDING) if live else text_hash(text)
+            settings: dict[str, Any] = {"recogniser": listening} if live else {}
+            print_json(rows, signature(file, "talk", data, **settings), sys.stdout)
         else:
             console.print()
             player.print_table(rows, console)
-
-
-def _exit(stopped: KeyboardInterrupt | RedraftError | None, finished: int) -> None:
-    """Say what stopped the talk after so many sentences, if it did not end, and exit."""
-    from redraft.errors import RedraftError
-
-    if isinstance(stopped, RedraftError):
+    if not as_json:
+        introduce(model, "this talk was written for")
+        suggest("translate what you say: redraft listen --to de")
+    if isinstance(stopped, KeyboardInterrupt):
+        notice(f"stopped after {finished} sentences{', which the table counts' * bool(finished)}")
+        raise click.exceptions.Exit(130)
+    if stopped:
         notice(stopped)
         raise click.exceptions.Exit(1)
-    if stopped:
-        counted = ", which the table counts" if finished else ""
-        notice(f"stopped after {finished} sentences{counted}")
-        raise click.exceptions.Exit(130)

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.layout import Layout
 from rich.live import Live
 from rich.panel import Panel
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -28,14 +28,12 @@ from redraft.speech.sentences import SentenceCutter
 
 #: Maximum number of earlier sentences above a caption.
 EARLIER = 2
-#: Maximum lines of text in a panel, and the minimum below which the legend is dropped.
-MOST_LINES, FEWEST_LINES = 5, 2
-#: Lines of source text shown.
-SOURCE_LINES = 2
-#: Minimum columns for languages in the title.
-_WIDE = 90
-#: Cells taken by a panel's borders and padding.
-_FRAME = 4
+#: Lines of a panel of captions with its frame: at most, and at least beside the legend.
+HIGHEST, LOWEST = 7, 4
+#: Lines of the title, and of the source text with its frame.
+TITLE, SOURCE = 1, 4
+#: What the figures of the panels are.
+_FIGURES = {"erased": "tokens removed after they were shown", "passes": "runs of the model, which cost time"}
 
 
 def first(updates: Iterable[Update], sentences: int) -> Iterator[Update]:
@@ -53,10 +51,8 @@ def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
     return paced(talk, speed=speed) if speed else iter(talk)
 
 
-def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
+def recognised(recogniser: Recogniser) -> Iterator[Update]:
     """Yield what a recogniser makes of the recording of the talk at its original speed.
-
-    Every update is also appended to ``found``.
 
     Raises:
         RedraftError: at the end, if the recogniser has failed.
@@ -66,7 +62,6 @@ def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
     with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
         for item in items:
             if isinstance(item, Update):
-                found.append(item)
                 yield item
             else:  # a recogniser that was started again goes on
                 problem = item.message
@@ -117,80 +112,65 @@ class Stage:
 
     def draw(self, update: Update) -> RenderableType:
         """Draw the moment of an update; it fits the console's height if that allows one line per panel."""
-        top, legend = Group(self._title(update), self._source(update)), self._legend()
-        above, below = (len(self._console.render_lines(part)) for part in (top, legend))
-        room = (self._console.height - above) // len(self._languages) - 2
-        with_legend = (self._console.height - above - below) // len(self._languages) - 2
-        if with_legend >= FEWEST_LINES:
-            return Group(top, self._grid(update, min(with_legend, MOST_LINES)), legend)
-        return Group(top, self._grid(update, min(max(room, 1), MOST_LINES)))
+        screen, legend, rows = Layout(), self._legend(), len(self._languages)
+        room, below = self._console.height - TITLE - SOURCE, len(self._console.render_lines(legend))
+        explained = (room - below) // rows >= LOWEST
+        height = (room - below * explained) // rows
+        grid = []
+        for tag in self._languages:
+            grid.append(Layout(size=min(max(height, 1), HIGHEST)))
+            grid[-1].split_row(*(self._panel(each, update) for each in self._players if each.language == tag))
+        screen.split_column(
+            Layout(self._title(), size=TITLE),
+            Layout(self._source(update), size=SOURCE),
+            *grid,
+            *([Layout(legend, size=below)] if explained else []),
+        )
+        return screen
 
-    def _title(self, update: Update) -> RenderableType:
+    def _title(self) -> Text:
         names = [parse_language(tag).name for tag in self._languages]
         listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-        title = Table.grid(expand=True, padding=(0, 1))
-        title.add_column(no_wrap=True)
-        title.add_column(ratio=1)
-        title.add_column(no_wrap=True, justify="right")
-        about = f"  a talk, live into {listed}" if self._console.width >= _WIDE else ""
-        now, total = update.time or 0.0, max(1, self._length)
-        title.add_row(
-            Text.assemble(("Redraft demo", "bold"), about),
-            ProgressBar(total=total, completed=now, complete_style="cyan", finished_style="cyan"),
-            Text(f"{minutes(now)} of {minutes(self._length)}", style="dim"),
+        return Text.assemble(
+            ("Redraft demo", "bold"), f"  a talk, live into {listed}", no_wrap=True, overflow="ellipsis"
         )
-        return title
 
     def _source(self, update: Update) -> Panel:
+        clock = f"{minutes(update.time or 0.0)} of {minutes(self._length)}"
+        title = f"{clock} · English, as {self._listening or 'the recogniser'} sends it"
         words = Text(update.text, style="bold" if update.final else "")
-        return Panel(
-            self._newest([words], self._console.width - _FRAME, SOURCE_LINES),
-            title=f"English, as {self._listening or 'the recogniser'} sends it",
-            title_align="left",
-            border_style="dim",
-            height=SOURCE_LINES + 2,
-        )
+        return Panel(_Newest(words), title=title, title_align="left", border_style="dim")
 
-    def _grid(self, update: Update, lines: int) -> Table:
-        grid = Table.grid(expand=True, padding=(0, 1))
-        rows = [[player for player in self._players if player.language == tag] for tag in self._languages]
-        for _ in rows[0]:
-            grid.add_column(ratio=1)
-        for row in rows:
-            width = self._console.width // len(row) - _FRAME - 1
-            grid.add_row(*(self._panel(player, update, width, lines) for player in row))
-        return grid
-
-    def _panel(self, player: Player, update: Update, width: int, lines: int) -> Panel:
-        caption = Text(player.text)
+    def _panel(self, player: Player, update: Update) -> Panel:
         earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
         return Panel(
-            self._newest([*(Text(text, style="dim") for text in earlier), caption], width, lines),
+            _Newest(*(Text(text, style="dim") for text in earlier), Text(player.text)),
             title=f"{parse_language(player.language).name} · [bold]{player.method.name}[/bold]",
-            subtitle=f"{player.counts.erased_shown} erased · {player.counts.tally.passes} passes",
+            subtitle=f"{player.counts.erased} erased · {player.counts.tally.passes} passes",
             title_align="left",
             subtitle_align="right",
-            height=lines + 2,
         )
 
-    def _newest(self, texts: Sequence[Text], width: int, lines: int) -> Text:
-        """Return the last lines of several texts; older lines scroll off at the top."""
-        width = max(10, width)
-        pieces = [piece for text in texts for piece in text.divide(breaks(text.plain, width))]
-        return Text("\n").join([line for piece in pieces for line in piece.wrap(self._console, width)][-lines:])
-
-    def _legend(self) -> RenderableType:
+    def _legend(self) -> Table:
         legend = Table.grid(padding=(0, 1))
-        legend.add_column(no_wrap=True)
-        legend.add_column()
-        for name, summary in {each.method.name: each.method.summary for each in self._players}.items():
-            legend.add_row(Text(name, style="bold"), Text(summary, style="dim"))
-        for name, meaning in (
-            ("erased", "tokens removed after they were shown"),
-            ("passes", "runs of the model, which cost time"),
-        ):
-            legend.add_row(Text(name, style="bold"), Text(meaning, style="dim"))
+        legend.add_column(no_wrap=True, style="bold")
+        legend.add_column(style="dim")
+        for row in ({each.method.name: each.method.summary for each in self._players} | _FIGURES).items():
+            legend.add_row(*row)
         return legend
+
+
+class _Newest:
+    """Draws the last lines of several texts that fit into their place; older lines scroll off at the top."""
+
+    def __init__(self, *texts: Text) -> None:
+        self._texts = texts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = options.max_width
+        pieces = [piece for text in self._texts for piece in text.divide(breaks(text.plain, width))]
+        lines = [line for piece in pieces for line in piece.wrap(console, width)]
+        yield Text("\n").join(lines[-(options.height or 1) :])
 
 
 def minutes(seconds: float) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft import interrupt
 from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
 from redraft.captions.metadata import TEMPLATE_NAMES
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
-    from redraft.cli.shared.remote import CommandClient
-    from redraft.speech.delay import Delay
+    from redraft.speech.delay import Watch
 
 template = click.option(
     "--template",
@@ -42,8 +40,10 @@ prompt = click.option(
 #: Opens the input: raises on entry if it is invalid, then yields updates lazily until the end is asked for.
 Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 
-#: Options of model and engine, which a server sets itself.
-_OF_THE_SERVER = tuple("model draft_model template prompt engine".split())
+#: Options of model and engine, which a server sets itself, and what is said of others.
+_OF_THE_SERVER = ("model", "draft_model", "template", "prompt", "engine")
+_DECIDED = "translating here, so leave it out with --server, which decides this itself"
+_FOR_SERVERS = "a session on a server, so leave it out or add --server"
 #: What helps if captions of a server are late, and it does not report what its model can do.
 _REMOTE = "look at the server, and at the network between"
 
@@ -121,11 +121,7 @@ translation = common.all_of(
 )
 
 
-def caption(
-    opened: Opened,
-    delay: Delay | None = None,
-    **chosen: Any,
-) -> None:
+def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
     The first signal ends the input, and what has been recognised is finished; a second one ends the program, as does a
@@ -134,22 +130,24 @@ def caption(
 
     Args:
         opened: opens the input.
-        delay: warns if captions are far behind speech; None measures it from when an update was read, if the input is
-            live and translated here.
+        watch: warns if captions are far behind speech; None for an input without audio.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
         RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
-    _check_server(chosen["server"])
+    server = chosen["server"]
+    common.refuse_idle(
+        dict.fromkeys(("key", "room", "take_over"), "" if server else _FOR_SERVERS)
+        | dict.fromkeys(_OF_THE_SERVER, _DECIDED if server else "")
+    )
     options = common.method_options(chosen["method"], chosen["option"])
-    with interrupt.ends_process():  # slow imports
-        from redraft.captions.languages import parse_languages, same_of
-        from redraft.captions.style import Style
-        from redraft.captions.templates import prompt_file
-        from redraft.cli.shared import stream
-        from redraft.cli.shared.driver import Driver, accounted
-        from redraft.speech.delay import Lateness, captions_behind
+    from redraft.captions.languages import parse_languages, same_of
+    from redraft.captions.style import Style
+    from redraft.captions.templates import prompt_file
+    from redraft.cli.shared import stream
+    from redraft.cli.shared.driver import Driver, accounted
+    from redraft.speech.delay import Watch
 
     shown = parse_languages(chosen["to"])
     first, *also_spoken = chosen["sources"]
@@ -161,40 +159,33 @@ def caption(
     output, profile = common.profile_of(chosen["output"] or ("live" if sys.stdout.isatty() else "lines"))
     pushed = [_pushed(each, shown) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
-    wanted = {
-        "style": Style(first, chosen["template"], own, glossary, also_spoken),
-        "method": chosen["method"],
-        "options": options,
-    }
-    news = notice if delay is None else delay.news
-    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, news)
+    style = Style(first, chosen["template"], own, glossary, also_spoken)
+    method = {"method": chosen["method"], "options": options}
+    watch, remote = watch or Watch(notice, live=False), None
+    if server is not None:
+        from redraft.cli.shared.remote import CommandClient  # needs an extra
+
+        access = {name: chosen[name] for name in ("key", "room", "take_over")}
+        method = method if common.given() & {"method", "option"} else {}  # else, the server chooses
+        remote = CommandClient(server, languages, style=style, **access, **method)
+        remote.news = watch.news
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        translator = remote or _here(stack, languages, wanted, chosen)
+        translator = remote or _here(stack, languages, chosen, style=style, **method)
         stack.enter_context(ending.by_signals())
         backlog = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
         writer = stack.enter_context(
             stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=ending.live, profile=profile)
         )
-
         if remote:
             ending.when_asked(remote.hurry)
             writer.show_to(remote.control)
-        late = Lateness()
-
-        def able() -> str:
-            return translator.able or (_REMOTE if remote else "")
-
-        if delay is not None:
-            delay.able = able
+        watch.able = lambda: translator.able or (_REMOTE if remote else "")
 
         def seen(event: Event) -> None:
             backlog.written(event)
-            if delay is not None:
-                delay.check(event)
-            elif backlog.live and not (remote or ending.asked) and late.news(backlog.age):
-                notice(captions_behind(backlog.age, able()))
+            watch.check(event, backlog.age if backlog.live and not (remote or ending.asked) else 0.0)
 
         whole = Driver(translator, writer, seen, ending, viewers=remote is not None).run(backlog)
     if ending.signal is not None and not ending.endless:
@@ -203,90 +194,63 @@ def caption(
         raise click.exceptions.Exit(1)
 
 
-def _here(
-    stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> AsyncTranslator:
+def _here(stack: ExitStack, languages: Sequence[str], chosen: Mapping[str, Any], **wanted: Any) -> AsyncTranslator:
     """Open a translator in this process."""
-    with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
-        from redraft.async_translator import AsyncTranslator
-        from redraft.translator import Translator
+    from redraft.async_translator import AsyncTranslator
+    from redraft.translator import Translator
 
-        more = {name: chosen[name] for name in ("draft_model", "engine")}
-        made = Translator.open(chosen["model"], to=languages, **wanted, **more)
-    translator = stack.enter_context(made)
-    if not common.is_given("model"):
+    wanted |= {name: chosen[name] for name in ("draft_model", "engine")}
+    translator = stack.enter_context(Translator.open(chosen["model"], to=languages, **wanted))
+    if "model" not in common.given():
         introduce(chosen["model"])
     # Updates are skipped where they are read, so that what is behind can be measured there.
     return AsyncTranslator(translator, ahead=0)
 
 
-def _on_a_server(
-    languages: Sequence[str],
-    wanted: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    news: Callable[[str], object],
-) -> CommandClient:
-    """Return the client of a server; options that were not given are left to it."""
-    from redraft.cli.shared.remote import CommandClient  # needs an extra
+def _language(named: str, languages: Sequence[str], option: str, example: str) -> str:
+    """Return the language that a value of an option names, or the only one if it names none.
 
-    asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
-    asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}
-    client = CommandClient(to=languages, **asked)
-    client.news = news
-    return client
+    Args:
+        example: what stands after the language in a correct value.
 
+    Raises:
+        OptionError: it is missing, invalid or not one of them.
+    """
+    from redraft.captions.languages import parse_language, same_of
 
-def _check_server(server: str | None) -> None:
-    """Raise `OptionError` for server options without ``--server``, and for options that a server decides itself."""
-    given = common.given()
-    for name in ("key", "room", "take_over"):
-        if server is None and name in given:
-            raise OptionError(f"--{name.replace('_', '-')} needs --server")
-    if server is not None and (wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]):
-        raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
+    language = languages[0] if len(languages) == 1 else ""
+    if named:
+        language = same_of(named, languages) or parse_language(named, option).standard
+    if language not in languages:
+        known = f"must name one of the languages {', '.join(languages)}"
+        raise OptionError(f"{known}, as in {languages[0]}{example}", option)
+    return language
 
 
 def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]:
-    """Return the language and the service of a ``--push`` option.
-
-    Raises:
-        OptionError: the service is unknown, or the language is missing or invalid.
-    """
+    """Return the language and the service of a ``--push`` option."""
     from redraft.captions.formats.push import CaptionService
-    from redraft.captions.languages import parse_language
 
-    named, sign, rest = target.partition("=")
+    named, sign, address = target.partition("=")
     if not sign or ":" in named:
-        language, rest = languages[0] if len(languages) == 1 else "", target
-    else:
-        language = parse_language(named, "language of --push").standard
-    if language not in languages:
-        raise OptionError(f"--push must name one of the languages {', '.join(languages)}, as in {languages[0]}={rest}")
-    return language, CaptionService(rest, language)
+        named, address = "", target
+    language = _language(named, languages, "push", f"={address}")
+    return language, CaptionService(address, language)
 
 
 def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the terms of each language, given ``--term`` options.
 
-    What stands before a colon is the language; without one, the term is for the only target.
-
     Raises:
         OptionError: an entry is incomplete or given twice, or its language is missing, invalid or not a target.
     """
-    from redraft.captions.languages import parse_language, same_of
-
     found: dict[str, dict[str, str]] = {}
     for text in entries:
         left, _, translation = (part.strip() for part in text.partition("="))
-        named, colon, rest = (part.strip() for part in left.partition(":"))
-        language, term = languages[0] if len(languages) == 1 else "", left
-        if colon:
-            language, term = same_of(named, languages) or parse_language(named, "term").standard, rest
-        if not (term and translation):
+        *named, term = (part.strip() for part in left.split(":", 1))
+        if not all((*named, term, translation)):
             raise OptionError(f"must be TERM=TRANSLATION or LANGUAGE:TERM=TRANSLATION, not {text!r}", "term")
-        if language not in languages:
-            example = f"{languages[0]}:{term}={translation}"
-            raise OptionError(f"must name one of the languages {', '.join(languages)}, as in {example}", "term")
+        language = _language("".join(named), languages, "term", f":{term}={translation}")
         if term in (terms := found.setdefault(language, {})):
             raise OptionError(f"{term!r} is given twice, so leave one out", "term")
         terms[term] = translation

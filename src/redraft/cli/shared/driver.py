@@ -46,8 +46,7 @@ def accounted(
     Raises:
         Exit: a second signal has ended the block.
     """
-    items = _timed(items) if timed and ending.live else items
-    backlog = Backlog(_begun(items, ending), languages, live=ending.live)
+    backlog = Backlog(_read(items, ending, timed=timed and ending.live), languages, live=ending.live)
     ending.when_asked(backlog.hurry)
     try:
         yield backlog
@@ -66,22 +65,20 @@ def accounted(
         backlog.wait(deadlines.TOGETHER)
 
 
-def _begun(items: Iterable[Item], ending: Ending) -> Iterator[Item]:
-    """Pass on the items; if the end is asked for before anything is recognised, no failure either."""
-    begun = False
+def _read(
+    items: Iterable[Item], ending: Ending, *, timed: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Item]:
+    """Pass on the items, if ``timed`` with the time at which they came, where they have none.
+
+    If the end is asked for before anything is recognised, no failure is passed on either.
+    """
+    begun, opened = False, clock()
     for item in items:
-        begun = begun or isinstance(item, Update)
+        if isinstance(item, Update):
+            begun = True
+            if timed and item.time is None:
+                item = replace(item, time=round(clock() - opened, 3))
         if begun or not ending.asked:
-            yield item
-
-
-def _timed(items: Iterable[Item], clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
-    """Time what has no time by the clock."""
-    opened = clock()
-    for item in items:
-        if isinstance(item, Update) and item.time is None:
-            yield replace(item, time=round(clock() - opened, 3))
-        else:
             yield item
 
 
@@ -119,8 +116,8 @@ class Driver:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
             async with self.ending.in_loop(), self.translator:
-                with _watched_reader(self._unread):
-                    await self._translate(items)
+                _watch_reader(self._unread)
+                await self._translate(items)
         except asyncio.CancelledError:
             if self._closed is None:
                 raise
@@ -134,6 +131,7 @@ class Driver:
             async for event in self.translator:
                 self._write(event)
             await sending
+        self._translating = None
 
     async def _send(self, items: Backlog) -> None:
         try:
@@ -172,28 +170,18 @@ class Driver:
             self._translating.cancel()
 
 
-@contextmanager
-def _watched_reader(gone: Callable[[], object]) -> Iterator[None]:
+def _watch_reader(gone: Callable[[], object]) -> None:
     """Call a function when the reader of standard output has gone, if that is a pipe, even while nothing is written."""
-    try:
-        number = sys.stdout.fileno()
-        watched = os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode)
-    except (OSError, ValueError, AttributeError):  # of programs that call commands, it may be anything
-        watched = False
-    if not watched:
-        yield
-        return
     loop = asyncio.get_running_loop()
+    with suppress(OSError, ValueError, AttributeError):  # of programs that call commands, it may be anything
+        number = sys.stdout.fileno()
 
-    def readable() -> None:  # as a pipe's writing end is once its other end is closed
-        loop.remove_reader(number)
-        gone()
+        def readable() -> None:  # as a pipe's writing end is once its other end is closed
+            loop.remove_reader(number)
+            gone()
 
-    loop.add_reader(number, readable)
-    try:
-        yield
-    finally:
-        loop.remove_reader(number)
+        if os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode):
+            loop.add_reader(number, readable)
 
 
 def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -54,9 +55,8 @@ class Ending:
         self._first = 0.0
         #: Ends the process after a second signal, if something hangs.
         self._last: threading.Timer | None = None
-        #: The signals that are handled, and the loop that handles them.
+        #: The signals that are handled.
         self._ours: tuple[signal.Signals, ...] = ()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stops: list[Callable[[], object]] = []
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
         self._asking, self._waiting = socket.socketpair()
@@ -80,9 +80,9 @@ class Ending:
         self._stops.append(stop)
 
     def until(self, items: Iterable[_T]) -> Iterator[_T]:
-        """Yield the items that come before the end is asked for."""
+        """Yield the items that come before the end is asked for, or all of an input that is read until it is empty."""
         for item in items:
-            if self.asked:
+            if self.asked and not self.drains:
                 return
             yield item
 
@@ -138,7 +138,7 @@ class Ending:
     @asynccontextmanager
     async def in_loop(self) -> AsyncIterator[None]:
         """Let the running loop do what the first signal asks for."""
-        self._loop = loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # on Windows, where loops see signals anyway
             for number in self._ours:  # wakes the loop up, whichever thread gets the signal
                 loop.add_signal_handler(number, bool)
@@ -146,7 +146,6 @@ class Ending:
         try:
             yield
         finally:
-            self._loop = None
             with suppress(NotImplementedError):
                 for number in self._ours:
                     loop.remove_signal_handler(number)
@@ -162,10 +161,10 @@ class Ending:
             self.signal, self._first = number, now
             if hangup:
                 _leave_closed_terminal()
-            if self._loop is None:
+            try:
+                asyncio.get_running_loop().call_soon_threadsafe(self._stop_in_loop)
+            except RuntimeError:  # there is none
                 self.stop()
-            else:
-                self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
         elif now - self._first <= deadlines.TOGETHER or hangup:
             return
@@ -219,10 +218,7 @@ class _Pipe(io.RawIOBase):
 
 def _leave_closed_terminal() -> None:
     """Drop what is written to a terminal that is gone, so that the rest can still go elsewhere."""
-    poll = select.poll()
     for number in (1, 2):
-        poll.register(number, 0)
-    with suppress(OSError):
-        for number, events in poll.poll(0):
-            if events & select.POLLHUP:
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(number).st_mode) and not os.isatty(number):  # or it is /dev/null itself
                 os.dup2(os.open(os.devnull, os.O_WRONLY), number)

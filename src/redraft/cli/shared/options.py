@@ -221,14 +221,9 @@ def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
 
 
 def given() -> set[str]:
-    """Return the names of the options given to the current command."""
+    """Return the names of the options given to the current command, not by the environment."""
     context = click.get_current_context()
-    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-
-
-def is_given(name: str) -> bool:
-    """Return whether an option was given to the current command."""
-    return name in given()
+    return {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
 
 
 def refuse_idle(uses: Mapping[str, str]) -> None:
@@ -241,8 +236,8 @@ def refuse_idle(uses: Mapping[str, str]) -> None:
         OptionError: one of them was given.
     """
     for name, use in uses.items():
-        if use and is_given(name):
-            raise OptionError(f"--{name} is for {use}")
+        if use and name in given():
+            raise OptionError(f"--{name.replace('_', '-')} is for {use}")
 
 
 def refuse_idle_text(form: str) -> None:

@@ -16,9 +16,7 @@ class CommandClient(Client):
         except ServerError as error:
             if error.code != "key":
                 raise
-            needed = "the server needs an API key: set REDRAFT_KEY in the environment, or use --key"
-            sentence = needed if self._key is None else f"{error}; it was given by --key or REDRAFT_KEY"
-            raise ServerError(error.code, sentence) from None
+            raise ServerError("key", f"{error} (give it by REDRAFT_KEY in the environment, or --key)") from None
         print(f"viewers: {self.viewers_page}", file=sys.stderr)
         if sys.stderr.isatty():  # who has it controls what viewers see, so it stays out of logs
             print(f"control: {self.control_address}", file=sys.stderr)

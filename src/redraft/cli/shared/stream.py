@@ -15,7 +15,7 @@ from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.jsonl import read_jsonl, read_simulstreaming
 from redraft.captions.formats.outputs import Output, open_writer
 from redraft.captions.formats.push import CaptionService, PushWriter
-from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
+from redraft.captions.formats.read import Item, ended, not_empty, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import SpokenWriter, Writer
 from redraft.cli.shared.ending import Ending
@@ -65,13 +65,11 @@ _TIMED = (
 #: The first one that matches counts.
 OTHERS = (
     Other(
-        "text in another encoding",
-        "convert it to UTF-8, with `iconv -f UTF-16 -t UTF-8` for example",
-        r"\xff\xfe|\xfe\xff|(?:[^\0]\0){2}|(?:\0[^\0]){2}",
-        "\xff\xfeH\0i\0",
+        "a document, binary data or text in another encoding",
+        f"save it as plain text in UTF-8; {_LISTEN}",
+        r"[^\n]*\0|\xff\xfe|\xfe\xff|%PDF-|PK\x03\x04|\{\\rtf|\x1f\x8b",
+        "%PDF-1.7",
     ),
-    Other("a document", "save it as plain text in UTF-8", r"%PDF-|PK\x03\x04|\{\\rtf|\x1f\x8b", "%PDF-1.7"),
-    Other("binary data", _LISTEN, r"[^\n]*\0", "\x7fELF\x02\x01\0"),
     Other(
         "escape sequences of a program that redraws its screen",
         "have it write a line for each update instead, as a `transcription_callback` of WhisperLive can",
@@ -92,22 +90,9 @@ OTHERS = (
         "1\n00:00:01,000 --> 00:00:02,500\nHi",
     ),
     Other(
-        "JSON Lines",
-        "read them with --input jsonl",
-        r'\{[^\n]*"(?:utterance|seq)"\s*:',
-        '{"utterance": "1", "seq": 0, "text": "Hi"}',
-        ("jsonl",),
-    ),
-    Other(
-        "the rows of SimulStreaming",
-        "read them with --input simulstreaming",
-        r'\{[^\n]*"emission_time"\s*:',
-        '{"emission_time": 8.8, "text": " Hi"}',
-        ("simulstreaming",),
-    ),
-    Other(
-        "JSON of another program",
-        "write only its texts, or read them from a server with --input vosk:ws://HOST:2700 or sherpa:ws://HOST:6006",
+        "JSON",
+        "read it with --input jsonl or simulstreaming, or from a server, with --input vosk:ws://HOST:2700 for example; "
+        "of other programs, write only the texts",
         r'\[\s*\{|\{\s*"[^\n]*"\s*:',
         '{"partial": "hi"}',
         ("jsonl", "simulstreaming"),
@@ -207,14 +192,14 @@ def updates(
     """
     refuse_other(source, form)
     if form == "lines":
-        yield from read_lines(source)
+        items = read_lines(source)
     elif form == "jsonl":
-        yield from ended(read_jsonl(source))
+        items = ended(read_jsonl(source))
     elif form == "simulstreaming":
-        yield from read_simulstreaming(source)
+        items = read_simulstreaming(source)
     else:
         items = read_text(source, lag=lag, rate=rate, by_line=by_line)
-        yield from items if rate is None else paced(items, sleep=sleep)
+    yield from not_empty(items if rate is None else paced(items, sleep=sleep))
 
 
 @contextmanager
@@ -243,7 +228,7 @@ def writer(
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
-        made = RowsWriter(made, width, live=live)
+        made = RowsWriter(made, width, live=live, named=form != "jsonl")
     if spoken is not None:
         made = SpokenWriter(made, spoken)
     try:

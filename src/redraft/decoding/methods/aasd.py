@@ -47,6 +47,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate
+from operator import mul
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters import Tree
@@ -56,7 +58,6 @@ from redraft.decoding.rules import Exact
 from redraft.decoding.types import (
     EMPTY_DRAFT,
     ROOT,
-    Asking,
     Context,
     Draft,
     Drafter,
@@ -102,10 +103,8 @@ class PromptRows:
 
     def probability(self, place: int, token: int) -> float:
         """Return the most that the probability of a token at a position can be: 1 if nothing is known."""
-        best = self.at(place)
-        return next(
-            (probability for each, probability in best if each == token), max(0.0, 1 - sum(each[1] for each in best))
-        )
+        best = dict(self.at(place))
+        return best.get(token, max(0.0, 1 - sum(best.values())))
 
 
 class Aligned(Drafter):
@@ -140,51 +139,43 @@ class Aligned(Drafter):
         self._rows_awaited = 0
         self._rows = rows or PromptRows()
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the tree; for the first pass, also request the missing rows of the prompt."""
-        yield from ()
         self._pool.read(context)
         if context.room < 1:
             return EMPTY_DRAFT
         if self._width and not context.output:
-            self._rows_awaited = self._rows.begin(context.prompt)
+            self._rows_awaited = self._rows.begin(context.prompt.ids)
         return self._tree().draft(max(1, self._rows_awaited))
 
     def _tree(self) -> Tree:
         # A token taken both from the prompt and from generated text counts as the prompt's.
-        tree, length = Tree(self._leaves, self._nodes, Provenance.PROMPT), self._ngram
-        places = self._pool.find()[: self._leaves]
-        paths = [tree.add_path(ROOT, self._pool.ngram(place, length)) for place in places]
-        for depth in range(length):
-            for place, path in zip(places, paths, strict=True):
+        tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
+        ngrams = [(place, self._pool.ngram(place, self._ngram)) for place in self._pool.find()[: self._leaves]]
+        paths = [tree.add_path(ROOT, ngram) for _, ngram in ngrams]
+        for depth in range(self._ngram):
+            for (place, ngram), path in zip(ngrams, paths, strict=True):
                 if depth < len(path):
-                    rest = self._pool.ngram(place + depth + 1, length - depth - 1)
-                    for token, probability in self._above(place + depth):
-                        probability *= self._joint(place, depth)
-                        parent = path[depth - 1] if depth else ROOT
-                        tree.add_path(parent, self._probable(token, probability, place + depth + 1, rest))
+                    for sibling in self._siblings(place, ngram, depth):
+                        tree.add_path(path[depth - 1] if depth else ROOT, sibling)
         return tree
 
-    def _above(self, place: int) -> list[tuple[int, float]]:
-        """Return the tokens that rank above the one at ``place``, with their probabilities."""
-        best, token = self._rows.at(place), self._pool.text[place]
-        rank = next((rank for rank, (each, _) in enumerate(best) if each == token), len(best))
-        return [each for each in best[:rank] if each[0] not in self._end_tokens]
+    def _siblings(self, place: int, ngram: Sequence[Step], depth: int) -> Iterator[list[Step]]:
+        """Yield the tokens that rank above one of an n-gram, each with the rest of it as long as that is probable.
 
-    def _joint(self, place: int, length: int) -> float:
-        """Return the joint probability of the ``length`` tokens from ``place`` on."""
-        return math.prod(self._rows.probability(at, self._pool.text[at]) for at in range(place, place + length))
-
-    def _probable(self, token: int, probability: float, place: int, rest: Sequence[Step]) -> Iterator[Step]:
-        """Yield a sibling and the rest of its n-gram from ``place`` on, as long as it is probable enough."""
-        step = token, Provenance.PROMPT
-        for at, after in enumerate((*rest, None), place):
-            if probability < self._least:
+        Args:
+            place: position of the n-gram in the text.
+            depth: that of the token in the n-gram.
+        """
+        for token, probability in self._rows.at(place + depth):
+            if token == ngram[depth][0]:
                 break
-            yield step
-            if after is not None:
-                step = after
-                probability *= self._joint(at, 1)
+            if token in self._end_tokens:
+                continue
+            chances = [self._rows.probability(at, each) for at, (each, _) in enumerate(ngram, place)]
+            joint = accumulate(chances[depth + 1 :], mul, initial=probability * math.prod(chances[:depth]))
+            steps = (token, Provenance.PROMPT), *ngram[depth + 1 :]
+            yield [step for step, chance in zip(steps, joint, strict=True) if chance >= self._least]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
@@ -221,7 +212,7 @@ def among_best(k: int) -> Test:
     return lambda rows, node, token: token in rows.best(node, k)
 
 
-class Conditional:
+class Conditional(Rule):
     """Accepts trusted draft tokens that pass a test, and other draft tokens that are the target's argmax.
 
     Args:
@@ -235,7 +226,7 @@ class Conditional:
     def __init__(
         self,
         test: Test,
-        trusted: Collection[Provenance],
+        trusted: Collection[str],
         end_tokens: frozenset[int],
         end_guard: bool = False,
         line_ends: frozenset[int] = frozenset(),
@@ -297,7 +288,7 @@ VERIFICATION = (
 )
 
 
-def conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
+def conditional(setup: Setup, trusted: Collection[str]) -> Rule:
     """Return the rule that the options `VERIFICATION` and `END_GUARD` describe, for drafts from ``trusted``."""
     tests = {
         "entropy": entropy_threshold(setup["alpha"], setup["beta"]),

@@ -16,7 +16,7 @@ from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
 from redraft.decoding.types import Draft, Drafter, Rows, Rule, Verdict
 
 
-class Rollback:
+class Rollback(Rule):
     """Rollback: the large model keeps draft tokens that it finds probable enough (BiLD, section 3.4, equation 3).
 
     As in Algorithm 1, lines 9-16, draft tokens are accepted while d <= alpha_RB, where d is the cross-entropy between

@@ -1,12 +1,7 @@
-"""Combinations of the papers: SSBD's draft before, or with the rule of, another paper's.
-
-The previous output is drafted in front of any drafter (`FirstNonEmpty`), and each kind of draft is judged by its own
-rule (`ByProvenance`).
-"""
+"""Combinations of the papers: SSBD's draft before, or with the rule of, another paper's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from redraft.decoding.drafters import SmallModel
@@ -23,69 +18,55 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
-    Provenance,
     Rows,
     Rule,
     Verdict,
-    biases_of,
 )
 
 
-class FirstNonEmpty(Drafter):
-    """Proposes the draft of ``first``, or that of ``second`` if it is empty.
+class InTurn(Drafter, Rule):
+    """Proposes the first draft that is not empty, which is judged by the rule of its drafter.
 
-    Both observe every pass, so they must handle drafts of each other.
+    The empty draft falls to the last rule.  All drafters observe every pass, so they must handle drafts of each other.
     """
 
-    def __init__(self, first: Drafter, second: Drafter) -> None:
-        self._first, self._second = first, second
+    def __init__(self, *parts: tuple[Drafter, Rule]) -> None:
+        self._parts, self._rule = parts, parts[0][1]
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the first non-empty draft, with the larger of both numbers of prompt rows."""
-        draft = yield from self._first.propose(context)
-        if len(draft):
-            return draft
-        other = yield from self._second.propose(context)
-        return replace(other, prompt_rows=max(draft.prompt_rows, other.prompt_rows))
+    def drafting(self, context: Context) -> Asking[Draft]:
+        """Return the draft, with the largest number of prompt rows that a drafter up to its own has asked for."""
+        prompt_rows = 1
+        for drafter, rule in self._parts:
+            self._rule = rule
+            draft = yield from drafter.drafting(context)
+            prompt_rows = max(prompt_rows, draft.prompt_rows)
+            if draft:
+                break
+        return replace(draft, prompt_rows=prompt_rows)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Pass the result on to both."""
-        self._first.observe(draft, rows, verdict)
-        self._second.observe(draft, rows, verdict)
-
-
-class ByProvenance:
-    """Judges a draft by the rule for the provenance of its first token.
-
-    Args:
-        rules: the rules by provenance.
-        otherwise: the rule for all other drafts, including the empty one.
-    """
-
-    def __init__(self, rules: Mapping[Provenance, Rule], otherwise: Rule) -> None:
-        self._rules, self._otherwise = rules, otherwise
+        """Pass the result on to all drafters."""
+        for drafter, _ in self._parts:
+            drafter.observe(draft, rows, verdict)
 
     def biases(self, draft: Draft) -> tuple[float, ...] | None:
-        """Return the bias of the rule for this draft towards each token; None if it has none."""
-        return biases_of(self._rule(draft), draft)
+        """Return the bias of the drafter's rule towards each token; None if it has none."""
+        return self._rule.biases(draft)
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Return the verdict of the rule for this draft."""
-        return self._rule(draft).judge(draft, rows)
-
-    def _rule(self, draft: Draft) -> Rule:
-        return self._rules.get(draft.provenance[0], self._otherwise) if len(draft) else self._otherwise
+        """Return the verdict of the drafter's rule."""
+        return self._rule.judge(draft, rows)
 
 
-def _biased(setup: Setup) -> Biased:
-    return Biased(setup["beta"], setup["floor"], setup.ends)
+def _after_ssbd(setup: Setup, drafter: Drafter, rule: Rule) -> tuple[Drafter, Rule]:
+    both = InTurn((PreviousOutput(), Biased(setup["beta"], setup["floor"], setup.ends)), (drafter, rule))
+    return both, both
 
 
 def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
     small = SmallModel(greedy, setup["window"], setup.ends, setup["fallback"])
-    rollback = Rollback(setup["rollback"], greedy)
-    return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
+    return _after_ssbd(setup, small, Rollback(setup["rollback"], greedy))
 
 
 METHODS = (
@@ -106,10 +87,7 @@ METHODS = (
         "SSBD v2, Algorithm 1; Saxena 2023",
         "previous output, then n-grams",
         "biased, then exact",
-        lambda setup: (
-            FirstNonEmpty(PreviousOutput(), lookup(setup)),
-            ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), Exact()),
-        ),
+        lambda setup: _after_ssbd(setup, lookup(setup), Exact()),
         (BETA, FLOOR, *LOOKUP),
         bias=BETA,
     ),

@@ -17,14 +17,14 @@ import math
 
 from redraft.decoding.method import Method, Option
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.types import Draft, Rows, Verdict, top_k
+from redraft.decoding.types import Draft, Rows, Rule, Verdict, top_k
 
 ENTROPY = Option("entropy", 0.3, 0.0, 2.0, "least entropy, in nats, of the most probable tokens at a kept mismatch")
 AFTER = Option("window", 6, 1, 32, "how many tokens after a kept mismatch must be the model's own", whole=True)
 TOP = Option("top", 3, 2, 32, "number of most probable tokens whose entropy counts", whole=True)
 
 
-class Deferred:
+class Deferred(Rule):
     """Accepts a chain up to the first mismatch that is no difference of wording; see the module.
 
     Args:

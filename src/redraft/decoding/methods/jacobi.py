@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Provenance, Rows, Rule, Verdict, common_prefix
+from redraft.decoding.types import ROOT, Context, Draft, Drafter, Provenance, Rows, Rule, Verdict, common_prefix
 
 #: Initial guesses of a position (INITT in Algorithm 1; the paper uses only "pad").
 STARTS = ("pad", "source", "previous")
@@ -51,16 +51,15 @@ class Jacobi(Drafter):
         self._slides = slides
         self._guess: list[int] = []
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the guess for the positions after the output, up to the block's length."""
-        yield from ()
         done = len(context.output)
         length = self._block or estimated_length(context)
         within = 0 if self._slides and self._block else done % length
         if self._parallel is not None and done - within >= self._parallel:
             return Draft()
         wanted = length - within - 1
-        copied = {"pad": (), "source": context.source_ids, "previous": context.previous}[self._start]
+        copied = {"pad": (), "source": context.prompt.source_ids, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):
             self._guess.append(copied[position] if position < len(copied) else self._pad)
         return Draft.chain(self._guess[:wanted], Provenance.ITERATION)
@@ -75,11 +74,11 @@ def estimated_length(context: Context) -> int:
     """Return the estimated length of a sentence: somewhat more than the previous output or, without one, the source."""
     if context.previous:
         return len(context.previous) + 8
-    source = context.source_ids or context.encoder or context.prompt
+    source = context.prompt.source_ids or context.prompt.encoder or context.prompt.ids
     return len(source) + len(source) // 2 + 4
 
 
-class Agreement:
+class Agreement(Rule):
     """Accepts a block of a chain once it has stopped changing."""
 
     def __init__(self, end_tokens: frozenset[int]) -> None:

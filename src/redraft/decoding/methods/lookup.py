@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TypeAlias
 
 from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
+from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.
-Step: TypeAlias = tuple[int, Provenance]
+Step: TypeAlias = tuple[int, str]
 
 
 class Pool:
@@ -43,17 +44,14 @@ class Pool:
     def read(self, context: Context) -> None:
         """Read the ids added since the last call."""
         if not self.text:
-            self.text = [*context.encoder, *context.prompt]
+            self.text = [*context.prompt.encoder, *context.prompt.ids]
             self.given = len(self.text)
         self.text += context.output[len(self.text) - self.given :]
 
     def find(self) -> Sequence[int]:
         """Return the positions after earlier occurrences of the longest key that ends the text, in order."""
-        text, place = self.text, 0
-        places = []
-        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last occurrence is the end of the text itself
-            place = text.index(text[-1], place) + 1
-            places.append(place)
+        text = self.text  # its end is no earlier occurrence of itself
+        places = [place for place, token in enumerate(text[:-1], 1) if token == text[-1]]
         for length in range(2, self._key_length + 1):
             longer = [place for place in places if place >= length and text[place - length] == text[-length]]
             if not longer:
@@ -66,12 +64,9 @@ class Pool:
 
         Drafting an end token would be useless: if the target wants it, the same pass yields it anyway.
         """
-        steps: list[Step] = []
-        for at in range(place, min(place + length, len(self.text))):
-            if self.text[at] in self._end_tokens:
-                break
-            steps.append((self.text[at], Provenance.PROMPT if at < self.given else Provenance.GENERATED))
-        return steps
+        tokens = takewhile(lambda token: token not in self._end_tokens, self.text[place : place + length])
+        origins = Provenance.GENERATED, Provenance.PROMPT
+        return [(token, origins[at < self.given]) for at, token in enumerate(tokens, place)]
 
 
 class Lookup(Drafter):
@@ -86,18 +81,15 @@ class Lookup(Drafter):
     def __init__(self, key_length: int, ngram: int, end_tokens: frozenset[int] = frozenset()) -> None:
         self._pool, self._ngram = Pool(key_length, end_tokens), ngram
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def propose(self, context: Context) -> Draft:
         """Return the n-gram, or the empty draft if no key is found."""
-        yield from ()
         self._pool.read(context)
         places = self._pool.find()
         if not places:
             return EMPTY_DRAFT
         # The first occurrence has the most tokens after it, and text is usually copied from the prompt.
         steps = self._pool.ngram(places[0], min(self._ngram, context.room))
-        return Draft(
-            tuple(token for token, _ in steps), tuple(range(-1, len(steps) - 1)), tuple(source for _, source in steps)
-        )
+        return Draft.of(steps)
 
 
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)

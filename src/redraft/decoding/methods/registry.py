@@ -7,7 +7,7 @@ cannot be imported is left out with all its methods, and named where one of them
 from __future__ import annotations
 
 import threading
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 
 from redraft.decoding.method import Method
 from redraft.errors import OptionError, nearest
@@ -39,20 +39,15 @@ def all_methods() -> dict[str, Method]:
         if not _loaded:
             _loaded = True  # before a plug-in asks for methods while it is imported
             for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-                _load(entry_point)
+                before = dict(_REGISTRY)
+                try:
+                    entry_point.load()
+                except (Exception, SystemExit) as error:  # its code may raise anything
+                    _REGISTRY.clear()
+                    _REGISTRY.update(before)
+                    plug_in, found = f"{entry_point.name!r} ({entry_point.value})", f"{type(error).__name__}: {error}"
+                    _BROKEN.append(f"plug-in {plug_in} could not be loaded: {found}")
         return dict(_REGISTRY)
-
-
-def _load(entry_point: EntryPoint) -> None:
-    """Import a plug-in; if that fails, note why and remove what it has registered."""
-    before = dict(_REGISTRY)
-    try:
-        entry_point.load()
-    except (Exception, SystemExit) as error:  # its code may raise anything
-        _REGISTRY.clear()
-        _REGISTRY.update(before)
-        found = f"{type(error).__name__}: {error}"
-        _BROKEN.append(f"plug-in {entry_point.name!r} ({entry_point.value}) could not be loaded: {found}")
 
 
 def broken_plug_ins() -> tuple[str, ...]:
@@ -71,8 +66,6 @@ def get_method(name: str | Method) -> Method:
         return name
     methods = all_methods()
     if not isinstance(name, str) or name not in methods:
-        known = f"known methods: {', '.join(methods)}"
-        raise OptionError(
-            "; ".join((f"method {name!r} is not known{nearest(str(name), methods)}", known, *broken_plug_ins()))
-        )
+        unknown = f"method {name!r} is not known{nearest(str(name), methods)}"
+        raise OptionError("; ".join((unknown, f"known methods: {', '.join(methods)}", *broken_plug_ins())))
     return methods[name]

@@ -19,7 +19,7 @@ from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
 from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
 
 
-class Rejection:
+class Rejection(Rule):
     """Accepts draft tokens at random so that the target's distribution is preserved.
 
     Args:

@@ -40,9 +40,7 @@ from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.rules import Exact, argmax_child, walk
 from redraft.decoding.sampling import Sampler, sampler, sampling
 from redraft.decoding.types import (
-    EMPTY_DRAFT,
     OF_PREVIOUS,
-    Asking,
     Context,
     Draft,
     Drafter,
@@ -78,34 +76,20 @@ class PreviousOutput(Drafter):
     """
 
     def __init__(self, *, settled: bool = False) -> None:
-        self._proposed, self._settled = False, settled
+        self._settled = settled
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        """Return the previous output; after the first call, the empty draft."""
-        yield from ()
-        if self._proposed:
-            return EMPTY_DRAFT
-        self._proposed = True
+    def propose(self, context: Context) -> Draft:
+        """Return the previous output; after the first pass, the empty draft."""
+        if context.output:
+            return Draft()
         return replace(Draft.previous(context.previous, context.shown), settled=self._settled)
-
-
-class Everything:
-    """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
-
-    def biases(self, draft: Draft) -> tuple[float, ...]:
-        """Return a bias of 1 for every token."""
-        return (1.0,) * len(draft)
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept the whole draft."""
-        return walk(draft, rows, lambda _node, children: children[0])
 
 
 #: Bias from which on every token is kept.
 KEEPS_ALL = 0.5
 
 
-class Biased:
+class Biased(Rule):
     """Accepts tokens of the previous output that are nearly as probable as the target's best, and all others exactly.
 
     So guesses behind the previous output change nothing but the number of passes.
@@ -182,7 +166,7 @@ METHODS = (
         "SSBD v2, section 4.2 (CD)",
         "previous output, as it is",
         "everything",
-        lambda _setup: (PreviousOutput(settled=True), Everything()),
+        lambda _setup: (PreviousOutput(settled=True), Biased(1.0)),
     ),
     Method(
         "ssbd",

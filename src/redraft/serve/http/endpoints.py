@@ -67,10 +67,10 @@ def allowed(request: Request) -> tuple[Hub, str]:
     return hub, hub.admission.owner(bearer(request))
 
 
-def bearer(request: HTTPConnection) -> str | None:
+def bearer(request: HTTPConnection, scheme: str = "bearer") -> str | None:
     """Return the key in the ``Authorization`` header of a request."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else None
+    found, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if found.lower() == scheme else None
 
 
 def address_of(request: HTTPConnection) -> str:
@@ -207,7 +207,7 @@ async def translate_text(request: Request) -> Response:
     """Translate one text, sentence by sentence."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)
-    work = hub.requests.translate(wanted, [wanted.text], address_of(request))
+    work = hub.admission.translate(wanted, [wanted.text], address_of(request))
     (found,) = await while_connected(request, work)
     failures = dict.fromkeys(remark for each in found.values() for remark in each.remarks)
     texts = {language: each.text for language, each in found.items()}

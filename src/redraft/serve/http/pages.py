@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import html
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from mimetypes import guess_type
@@ -88,15 +88,14 @@ async def overlay(request: Request) -> Response:
 
 def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
+    pages = {path: WEB / name for path, name in PAGES.items()} | {"/docs": API / "docs.html"}
+    pages |= {f"/{name}": API / name for name in ("openapi.json", "asyncapi.json")}
     return [
-        *(Route(path, _page(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
-        Route("/docs", _page(API / "docs.html"), methods=["GET"]),
-        *(Route(f"/{name}", _page(API / name), methods=["GET"]) for name in ("openapi.json", "asyncapi.json")),
+        *(Route(path, _files({"": file})) for path, file in pages.items()),
         Route("/talk.ogg", _talk, methods=["GET"]),
         Route("/overlay", overlay, methods=["GET"]),
         *(Route(f"/{page}/{{room}}", of_room, methods=["GET"]) for page in OF_ROOMS),
-        Route(f"/{BREAK_RULES}", _page(WEB / BREAK_RULES), methods=["GET"]),
-        *(Route(f"/{folder}/{{name:path}}", _files(WEB / folder), methods=["GET"]) for folder in ("css", "js")),
+        *(Route(f"/{folder}/{{name:path}}", _files(_below(WEB / folder))) for folder in ("css", "js")),
     ]
 
 
@@ -135,26 +134,21 @@ def break_rules() -> bytes:
 
 def prepare() -> None:
     """Read and compress all files."""
-    for path in (*WEB.rglob("*"), *API.iterdir(), WEB / BREAK_RULES):
-        if not path.is_dir():
-            _file(path)
+    for path in (*_below(WEB).values(), *API.iterdir()):
+        _file(path)
 
 
-def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that returns a file."""
-
-    async def answer(request: Request) -> Response:
-        return _file(path).answer(request)
-
-    return answer
+def _below(folder: Path) -> dict[str, Path]:
+    """Return the files in a folder of `WEB`, with the one that is made, by their paths there."""
+    paths = [WEB / BREAK_RULES, *(path for path in WEB.rglob("*") if path.is_file())]
+    return {path.relative_to(folder).as_posix(): path for path in paths if path.is_relative_to(folder)}
 
 
-def _files(folder: Path) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that returns the files of a folder."""
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+def _files(files: Mapping[str, Path]) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that returns the file with the name in a path."""
 
     async def answer(request: Request) -> Response:
-        if (path := found.get(request.path_params["name"])) is None:
+        if (path := files.get(request.path_params.get("name", ""))) is None:
             raise HTTPException(404)
         return _file(path).answer(request)
 

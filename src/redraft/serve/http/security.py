@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import one_client
 from redraft.serve.http.turns import Turns
+from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import is_loopback
 
 HEADERS = {
@@ -47,26 +48,17 @@ class Guard:
     browsers.  The host check prevents DNS rebinding; `MONITORED` is exempt, since no page needs it.
 
     Args:
-        turns: in which requests begin.
-        hosts: allowed host names, except for `MONITORED`; empty allows all.
-        origins: allowed origins besides the server's own; ``*`` allows all.
+        hub: the server, whose settings list hosts and origins.
         local: whether to reject clients on other machines; for servers that others listen for (Ray Serve).
-        refused: called with the error code of a rejected request.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        turns: Turns,
-        hosts: Iterable[str] = (),
-        origins: Iterable[str] = (),
-        *,
-        local: bool = False,
-        refused: Callable[[str], object] = lambda code: None,
-    ) -> None:
-        self._app, self._turns, self._origins, self._local = app, turns, frozenset(origins), local
-        self._refused = refused
-        self._hosts = frozenset(host.lower() for host in hosts)
+    def __init__(self, app: ASGIApp, hub: Hub, *, local: bool = False) -> None:
+        self._app, self._hub, self._local, settings = app, hub, local, hub.settings
+        self._turns = Turns(lambda: hub.engines.working)
+        # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
+        own = {"localhost", "127.0.0.1", "::1", settings.host, *settings.hosts}
+        #: Names that it answers to; empty for all.
+        self._hosts = {name.lower() for name in own} if settings.local or settings.hosts else set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Reject a request or pass it on."""
@@ -85,7 +77,7 @@ class Guard:
             self._check(scope)
             await self._turns.turn(one_client((scope.get("client") or ("",))[0]))
         except Refused as refused:
-            self._refused(refused.code)
+            self._hub.metrics.count_refusal(refused.code)
             status = CODES[refused.code].status
             await JSONResponse(refused.body, status, refused.headers)(scope, receive, with_headers)
             return
@@ -109,7 +101,7 @@ class Guard:
                 "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
             )
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        allowed = origin in self._origins or "*" in self._origins
+        allowed = not {origin, "*"}.isdisjoint(self._hub.settings.origins)
         if origin is not None and not safe and not allowed and parsed_url(origin).netloc != host:
             raise Refused(
                 "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"

@@ -59,34 +59,19 @@ async def live(websocket: WebSocket) -> None:
 
 async def watch(websocket: WebSocket) -> None:
     """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
-    hub: Hub = websocket.app.state.hub
-
-    async def enter(outbox: Outbox) -> Callable[[], None]:
-        session = await hub.session_named(websocket.path_params["session"])
-        hub.check_places(session)
-        session.broadcast.watch(outbox)
-        return partial(session.broadcast.detach, outbox)
-
-    await _view(websocket, enter, stays=False)
+    await _view(websocket)
 
 
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
+    await _view(websocket)
+
+
+async def _view(websocket: WebSocket) -> None:
+    """Send a viewer of a session, or of the room in its address, its messages until it has gone."""
     hub: Hub = websocket.app.state.hub
-
-    async def enter(outbox: Outbox) -> Callable[[], None]:
-        room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
-        return partial(hub.rooms.leave, room, outbox)
-
-    await _view(websocket, enter, stays=True)
-
-
-async def _view(websocket: WebSocket, enter: Callable[[Outbox], Awaitable[Callable[[], None]]], *, stays: bool) -> None:
-    """Send a viewer its messages until it has gone; what it sends is ignored.
-
-    Args:
-        enter: admits the viewer, or raises `Refused`; returns what removes it.
-    """
+    where = websocket.path_params
+    leave: Callable[[], None]
 
     async def ignore() -> None:
         while True:
@@ -94,14 +79,20 @@ async def _view(websocket: WebSocket, enter: Callable[[Outbox], Awaitable[Callab
 
     await websocket.accept()
     try:
-        outbox = Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+        outbox = Outbox(stays="room" in where, languages=wanted_languages(websocket.query_params))
         outbox.put(_alive())
-        leave = await enter(outbox)
+        if "room" in where:
+            leave = partial(hub.rooms.leave, await hub.enter(where["room"], outbox, address_of(websocket)), outbox)
+        else:
+            session = await hub.session_named(where["session"])
+            hub.check_places(session)
+            session.broadcast.watch(outbox)
+            leave = partial(session.broadcast.detach, outbox)
     except Refused as refusal:
         await _refuse(websocket, refusal)
         return
     try:
-        await until_one_ends(_send(websocket, outbox, websocket.app.state.hub), _beat(outbox), ignore())
+        await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), ignore())
     finally:
         leave()
 
@@ -150,14 +141,18 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
         raise Refused.of("protocol", describe(error, *protocol.CLIENT)) from None
 
 
+def _error(hub: Hub, refused: Refused, **more: Any) -> protocol.Error:
+    """Count a refusal, and return its message."""
+    hub.metrics.count_refusal(refused.code)
+    return protocol.Error(code=refused.code, message=refused.sentence, field=refused.field, **more)
+
+
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
     hub: Hub = websocket.app.state.hub
-    hub.metrics.count_refusal(refusal.code)
     if refusal.code == "limit" and not hub.limits_logged.take():
         log.warning("a connection was refused: %s", refusal.sentence)
-    error = protocol.Error(code=refusal.code, message=refusal.sentence, field=refusal.field, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
-        await websocket.send_text(error.wire())
+        await websocket.send_text(_error(hub, refusal, fatal=True).wire())
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
@@ -222,12 +217,9 @@ class Incoming:
         #: Number of invalid messages in a row.
         self._wrong = 0
 
-    def _rate(self) -> Rate:
-        return Rate(self._hub.settings.updates_per_second, self._hub.settings.updates_per_second)
-
     async def read(self, websocket: WebSocket) -> None:
         """Read messages, and execute those that do not wait."""
-        rate = self._rate()
+        rate = Rate(self._hub.settings.updates_per_second, self._hub.settings.updates_per_second)
         while self._wrong < _MOST_WRONG:
             frame = await next_frame(websocket)
             if self._hub.admission.draining:  # unanswered updates will be sent again to another server
@@ -248,7 +240,6 @@ class Incoming:
 
     async def work(self) -> None:
         """Execute what waits, no faster than the rate limit, the translation and the sending of captions allow."""
-        rate = self._rate()
         while True:
             message, size = await self._waiting.get()
             self._bytes -= size
@@ -256,7 +247,7 @@ class Incoming:
             if self._hub.admission.draining:
                 continue
             self._execute(message)
-            await rate.turn()
+            await self._session.rate.turn()
             await self._session.room()
             await self._outbox.room()
 
@@ -285,17 +276,13 @@ class Incoming:
 
     def _refuse(self, refused: Refused, message: protocol.FromClient | None) -> None:
         """Send the error; too many in a row close the connection."""
-        self._hub.metrics.count_refusal(refused.code)
         self._wrong += 1
         # `utterance` of audio is a number, not a name.
         about = None if isinstance(message, protocol.Audio) else message
         subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
-        request = None if message is None else message.type
         fatal = self._wrong >= _MOST_WRONG
-        error = protocol.Error(
-            code=refused.code, message=refused.sentence, field=refused.field, request=request, fatal=fatal, **subject
-        )
-        self._outbox.put(error.frame)
+        request = message and message.type
+        self._outbox.put(_error(self._hub, refused, request=request, fatal=fatal, **subject).frame)
         if fatal:
             self._outbox.close(1002, "too many invalid messages")
 

@@ -1,4 +1,4 @@
-"""Connections and requests take turns and have their share of the time, whatever they send.
+"""Requests take turns, and connections have their share of the time, whatever they send.
 
 The event loop would otherwise answer everything that has arrived before it sends the next caption, and meanwhile the
 engine's thread would wait for Python's interpreter lock.  While an engine works, they have a share of the processor:
@@ -100,7 +100,7 @@ _room = threading.local()
 
 
 class Braked(asyncio.BufferedProtocol):
-    """Hands what a connection receives on to a protocol.
+    """Hands what a connection receives on to a protocol, for which it is the transport, too.
 
     Nothing is read while the peer does not read either: answers to its pings would pile up.
 
@@ -110,6 +110,7 @@ class Braked(asyncio.BufferedProtocol):
 
     def __init__(self, inner: asyncio.Protocol, used: Callable[[], float] = time.thread_time) -> None:
         self._inner, self._used = inner, used
+        self.connection_lost, self.eof_received = inner.connection_lost, inner.eof_received  # type: ignore[method-assign]
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
         self._reasons: set[str] = set()
@@ -121,15 +122,20 @@ class Braked(asyncio.BufferedProtocol):
         """Begin."""
         self._transport = transport
         self._modest = asyncio.get_running_loop().time()
-        self._inner.connection_made(Watched(transport, self))  # type: ignore[arg-type]
+        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
+        self._inner.connection_made(self)  # type: ignore[arg-type]
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
-        self._inner.connection_lost(exc)
+    def __getattr__(self, name: str) -> Any:
+        """Return everything else of the transport."""
+        return getattr(self._transport, name)
 
-    def eof_received(self) -> bool | None:
-        """Pass the end of what the peer sends on."""
-        return self._inner.eof_received()
+    def pause_reading(self) -> None:
+        """Read no more: the protocol does not want to."""
+        self.pause("unwanted")
+
+    def resume_reading(self) -> None:
+        """Read again: the protocol wants to."""
+        self.resume("unwanted")
 
     def pause_writing(self) -> None:
         """Read no more until the peer reads."""
@@ -177,23 +183,3 @@ class Braked(asyncio.BufferedProtocol):
             return
         self.pause("more than its share")
         asyncio.get_running_loop().call_later(rest, self.resume, "more than its share")
-
-
-class Watched:
-    """A transport whose reading is also stopped by a `Braked`."""
-
-    def __init__(self, transport: asyncio.BaseTransport, brake: Braked) -> None:
-        self._transport, self._brake = transport, brake
-        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
-
-    def __getattr__(self, name: str) -> Any:
-        """Return everything else of the transport."""
-        return getattr(self._transport, name)
-
-    def pause_reading(self) -> None:
-        """Read no more."""
-        self._brake.pause("unwanted")
-
-    def resume_reading(self) -> None:
-        """Read again."""
-        self._brake.resume("unwanted")

@@ -17,7 +17,6 @@ from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
 from redraft.serve.metrics import Metrics
-from redraft.serve.requests import Requests
 from redraft.serve.service import DRAINING, STOPPED, Admission, Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.broadcast import Outbox
@@ -66,8 +65,6 @@ class Hub:
         self.sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
-        #: Texts and chats.
-        self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
         self.exports = asyncio.Semaphore(2)
         #: Other servers, and their sessions.

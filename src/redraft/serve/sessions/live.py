@@ -176,8 +176,7 @@ class LiveSession:
         language = self.transcript.source
         if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
             return
-        same = {name: getattr(spoken, name) for name in ("utterance", "seq", "final", "time", "speaker", "start")}
-        caption = events.Caption(language=language, text=text, **same)
+        caption = events.Caption.of(spoken, language, text)
         if spoken.final:
             self.broadcast.final(caption, 0.0, made, known=True)
         else:
@@ -404,7 +403,7 @@ class LiveSession:
         """Whether nothing is being recognised or translated, or can be, and nothing waits to be sent to its owner."""
         if self.engine and self.engine.late:
             return True
-        if self.audio and self.audio.running and not self.audio.hangs:
+        if self.audio and self.audio.running:  # one that hangs is given up
             return False
         return not self.stream.waits and (self.broadcast.owner is None or self.broadcast.owner.empty)
 

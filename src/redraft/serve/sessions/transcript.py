@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import io
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from pydantic import TypeAdapter, ValidationError
-
 from redraft import protocol
 from redraft.captions.events import Caption
-from redraft.captions.formats.cues import PROFILES, Profile
+from redraft.captions.formats.cues import PROFILES
 from redraft.captions.formats.outputs import Output, open_writer
 from redraft.captions.formats.write import Writer, spoken
-from redraft.captions.languages import parse_language, same_of
-from redraft.errors import InputError, OptionError
+from redraft.captions.languages import known_language, same_of
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import OVERHEAD, Cell, Key, Utterance, key_of
-
-log = logging.getLogger(__name__)
-
-FINAL: TypeAdapter[protocol.Final] = TypeAdapter(protocol.Final)
 
 #: Number of utterances that `live` exports before others have a turn.
 _SLICE = 50
@@ -213,10 +205,10 @@ class Transcript:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def text(self, form: str, targets: Sequence[str], profile: Profile = PROFILES["web"]) -> str:
+    def text(self, form: str, targets: Sequence[str]) -> str:
         """Export all captions that readers may see, in one of `TRANSCRIPTS`."""
         out = io.StringIO()
-        writer = open_writer(Output(form, out, io.StringIO(), targets, profile))
+        writer = open_writer(Output(form, out, io.StringIO(), targets, PROFILES["web"]))
         for utterance in list(self.ended):
             self._write(utterance, writer, targets)
         writer.close()
@@ -224,11 +216,13 @@ class Transcript:
 
     def document(self, languages: Sequence[str]) -> str:
         """Export as plain text, one language after the other, each under its English name."""
-        parts: dict[str, list[str]] = {language: [] for language in languages}
-        for caption in self.finals:
-            if caption.language in parts:
-                parts[caption.language].append(spoken(caption))
-        return "\n".join("\n".join([_name(each), "", *lines, ""]) for each, lines in parts.items() if lines)
+        parts = []
+        for language in languages:
+            lines = [spoken(caption) for caption in self.finals if caption.language == language]
+            known = known_language(language)
+            if lines:
+                parts.append("\n".join([known.name if known else language, "", *lines, ""]))
+        return "\n".join(parts)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
@@ -263,35 +257,3 @@ def _complete(utterance: Utterance, targets: Sequence[str]) -> bool:
     """Whether an utterance has ended in all these languages, and none of them is held back."""
     cells = [utterance.cells.get(target) for target in targets]
     return all(cell is not None and cell.ended and not cell.held for cell in cells)
-
-
-def _name(language: str) -> str:
-    """Return the English name of a language; its tag if it is unknown."""
-    try:
-        return parse_language(language).name
-    except OptionError:
-        return language
-
-
-def from_lines(text: str) -> Transcript:
-    """Return the transcript in the text of a file in the operator's folder, without a last line that is incomplete.
-
-    Raises:
-        InputError: a line is not a final caption.
-    """
-    captions, lines = list[Caption](), text.split("\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            captions.append(protocol.caption_of(FINAL.validate_json(line)))
-        except ValidationError:
-            if number < len(lines) or not captions:
-                raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
-    languages = tuple(dict.fromkeys(caption.language for caption in captions))
-    targets = tuple(dict.fromkeys(caption.language for caption in captions if caption.source))
-    spoken = [each for each in languages if each not in targets]  # its captions have no source
-    found = Transcript(targets, spoken[0]) if targets and len(spoken) == 1 else Transcript(languages)
-    for caption in captions:
-        found.end(key_of(caption), caption, held=False)
-    return found

@@ -7,20 +7,15 @@ segment ends.  The C++ server also sends ``is_final`` with a segment's last text
 
 from __future__ import annotations
 
-from redraft.captions.events import FLAG, TEXT, Field, is_seconds, is_whole
+import json
+from dataclasses import replace
+
 from redraft.speech.audio import Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, parsed
+from redraft.speech.dialect import Dialect
+from redraft.speech.recogniser import Hypothesis
 
 SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
 PATH = "/"
-
-_FIELDS: dict[str, Field] = {
-    "text": TEXT,
-    "segment": (lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"),
-    "is_final": FLAG,
-    "start_time": (is_seconds, "a finite number of seconds, 0 or more"),
-    "timestamps": (lambda value: isinstance(value, list) and all(map(is_seconds, value)), "a list of seconds"),
-}
 
 
 class SherpaDialect(Dialect):
@@ -29,7 +24,9 @@ class SherpaDialect(Dialect):
     goodbye = "Done"
 
     def __init__(self) -> None:
-        self._segment, self._open = 0, ServerHypothesis("")
+        self._segment = 0
+        #: The newest text of the segment, unless it is final.
+        self._open: Hypothesis | None = None
         #: Text of the current segment that is final already; empty before its end.
         self._ended = ""
 
@@ -37,29 +34,29 @@ class SherpaDialect(Dialect):
         """Return 32-bit floats, little-endian."""
         return samples.astype("<f4").tobytes()
 
-    def read(self, message: str | bytes) -> list[ServerHypothesis]:
+    def read(self, message: str | bytes, now: float) -> list[Hypothesis]:
         """Return the current segment, preceded by the final previous one if the server did not mark its end."""
         if message == "Done!":
             self.over = True
             return []
-        found = parsed(message, _FIELDS, ("text", "segment"))
-        ended: list[ServerHypothesis] = []
+        found = json.loads(message)
+        ended: list[Hypothesis] = []
         if found["segment"] != self._segment:
-            if self._open.text:
-                ended.append(ServerHypothesis(self._open.text, True, self._open.start, self._open.end))
-            self._segment, self._open, self._ended = found["segment"], ServerHypothesis(""), ""
+            if self._open and self._open.text:
+                ended.append(replace(self._open, final=True))
+            self._segment, self._open, self._ended = found["segment"], None, ""
         text, before = found["text"].strip(), self._ended
         if before and f"{before} ".startswith(f"{text} "):
             return ended
         if before and text.startswith(f"{before} "):
             text = text[len(before) :].lstrip()
         start, times = found.get("start_time"), found.get("timestamps")
-        end = start + times[-1] if start is not None and times else None
-        now = ServerHypothesis(text, found.get("is_final", False), start, end)
-        self._open = ServerHypothesis("") if now.final else now
-        if now.final:
+        end = start + times[-1] if start is not None and times else now
+        made = Hypothesis(text, end if start is None else start, end, found.get("is_final", False))
+        self._open = None if made.final else made
+        if made.final:
             self._ended = found["text"].strip()
-        return [*ended, now]
+        return [*ended, made]
 
 
 dialect = SherpaDialect

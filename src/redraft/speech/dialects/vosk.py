@@ -11,29 +11,13 @@ import json
 from collections import deque
 from typing import Any
 
-from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
+from redraft.speech.dialect import Dialect, pcm
+from redraft.speech.recogniser import Hypothesis
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, dict) and is_seconds(value.get("start")) and is_seconds(value.get("end"))
-
-
-def _are_words(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_word, value))
-
-
-_FIELDS: dict[str, Field] = {
-    "partial": TEXT,
-    "text": TEXT,
-    "result": (_are_words, "a list of words with their times"),
-    "alternatives": (lambda value: False, "left out: run the server without VOSK_ALTERNATIVES"),
-}
 
 
 class Vosk(Dialect):
@@ -47,29 +31,28 @@ class Vosk(Dialect):
         #: Samples in each unanswered message; then the samples in all answered ones.
         self._sent: deque[int] = deque()
         self._answered = 0
-        self._last: list[dict[str, Any]] | None = None
+        self._last: list[dict[str, Any]] = []
 
     def audio(self, samples: Samples) -> bytes:
         """Return signed 16-bit samples."""
         self._sent.append(len(samples))
         return pcm(samples)
 
-    def read(self, message: str | bytes) -> list[ServerHypothesis]:
+    def read(self, message: str | bytes, now: float) -> list[Hypothesis]:
         """Return the current utterance; it is final if the message has its end."""
-        position = None
         if self._sent:
             self._answered += self._sent.popleft()
-            position = self._answered / RATE
-        found = parsed(message, _FIELDS, ())
+            now = self._answered / RATE
+        found = json.loads(message)
+        if "alternatives" in found:
+            raise InputError("run the server without VOSK_ALTERNATIVES")
         if "text" in found:
-            if found.get("result") and found["result"] == self._last:
+            before, self._last = self._last, found.get("result") or []
+            if self._last and self._last == before:
                 return []
-            self._last = found.get("result")
-            words = self._last or [{"start": None, "end": position}]
-            return [ServerHypothesis(found["text"], True, words[0]["start"], words[-1]["end"])]
-        if "partial" in found:
-            return [ServerHypothesis(found["partial"], end=position)]
-        raise InputError("partial or text must be given")
+            words = self._last or [{"start": now, "end": now}]
+            return [Hypothesis(found["text"], words[0]["start"], words[-1]["end"], True)]
+        return [Hypothesis(found["partial"], now, now)]
 
 
 dialect = Vosk

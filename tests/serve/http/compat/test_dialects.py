@@ -22,7 +22,7 @@ from conftest import ROOT
 from redraft.captions import spoken
 from redraft.cli.main import cli
 from redraft.errors import MissingExtra, OptionError
-from redraft.serve import requests
+from redraft.serve import service
 from redraft.serve.access import new_key
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.compat.openai import ONLY_TRANSLATES
@@ -249,7 +249,7 @@ def test_keys(tmp_path: Path) -> None:
         assert wrong.json["error"]["code"] == "invalid_api_key"
         deepl, libre, openai = BODIES.items()
         assert server.ask(*deepl, headers={"authorization": f"DeepL-Auth-Key {key}"}).status == 200
-        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 200
+        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 403  # where only old clients send it
         assert server.ask(libre[0], libre[1] | {"api_key": key}).status == 200
         assert server.ask(*openai, headers={"authorization": f"Bearer {key}"}).status == 200
         assert server.ask("/v1/models").status == 401
@@ -268,7 +268,7 @@ def test_no_sessions() -> None:
 
 
 def test_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_MOST", 0)
+    monkeypatch.setattr(service, "_MOST", 0)
     with running(compat=COMPAT) as server:
         for path, body in BODIES.items():
             answer = server.ask(path, body)

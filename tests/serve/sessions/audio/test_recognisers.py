@@ -99,5 +99,5 @@ def test_a_recogniser_that_can_be_used() -> None:
 
 def test_a_process_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognisers, "command_of", lambda settings, language: command("--unknown")(language))
-    with pytest.raises(OptionError, match="cannot be opened: its process does not answer"):
+    with pytest.raises(OptionError, match="cannot be used: .* its process ended with status 2"):
         try_recogniser(ServeSettings(recogniser="moonshine"), ("en",))

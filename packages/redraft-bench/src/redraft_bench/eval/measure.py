@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -16,7 +17,7 @@ from redraft.captions.formats.rows import Reading
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.method import Method
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import common_prefix
@@ -120,7 +121,7 @@ class MethodSystem:
             if each.state(language).left_by(other):
                 each.rest()
         lanes = [
-            Decoding(each.translations[language].translate(each.state(language), other), each.slots[0])
+            (each.translations[language].translate(each.state(language), other), each.slots[0])
             for each, other in zip(translators, updates, strict=False)
         ]
         started = time.perf_counter()
@@ -145,14 +146,15 @@ class _Lines:
 
     def __init__(self, contender: Contender) -> None:
         longest = contender.lines or 0.0
-        self._reading = Reading(patience=min(1.0, longest), longest=longest)
+        self._new = partial(Reading, patience=min(1.0, longest), longest=longest)
+        self._reading = self._new()
         self._between = " " if parse_language(contender.language).spaced else ""
         self._utterance, self._shown = "", list[str]()
 
     def of(self, caption: Caption, update: Update) -> Caption:
         """Return a caption of the lines that are complete; an update without a time comes every second."""
         if caption.utterance != self._utterance:
-            self._utterance, self._shown = caption.utterance, []
+            self._utterance, self._reading, self._shown = caption.utterance, self._new(), []
         self._shown += self._reading.read(caption, float(update.seq) if update.time is None else update.time)
         return replace(caption, text=self._between.join(self._shown), unstable="")
 

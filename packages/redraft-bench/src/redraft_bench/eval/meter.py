@@ -50,8 +50,8 @@ class _Watched(Drafter):
     drafter: Drafter
     log: list[_Asked]
 
-    def propose(self, context: Context) -> Asking[Draft]:
-        return (yield from self.drafter.propose(context))
+    def drafting(self, context: Context) -> Asking[Draft]:
+        return (yield from self.drafter.drafting(context))
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         if self.log:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text
 from redraft.captions.formats.jsonl import check_fields, parse_update, read_jsonl
-from redraft.captions.formats.read import finished
+from redraft.captions.formats.read import finished, not_empty
 from redraft.captions.words import WORD
 from redraft.errors import InputError
 from redraft.signature import text_hash
@@ -203,7 +203,7 @@ def _updates(path: Path) -> Iterator[Update]:
     except OSError as error:
         raise InputError(f"stream file {str(path)!r} cannot be read: {error.strerror}") from error
     with file:
-        for item in read_jsonl(file):
+        for item in not_empty(read_jsonl(file)):
             if isinstance(item, Failure):
                 raise InputError(f"{path}: {item.message}", item.line)
             yield item

@@ -41,19 +41,19 @@ class Aligning(Drafter):
     prompt: tuple[int, ...] = ()
     best: list[int] = field(default_factory=list)
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         """Return the drafter's draft; for the first pass, also request the rows of the prompt."""
-        draft = yield from self.drafter.propose(context)
+        draft = yield from self.drafter.drafting(context)
         if context.output:
             return draft
-        self.prompt = context.prompt
-        return replace(draft, prompt_rows=len(context.prompt))
+        self.prompt = context.prompt.ids
+        return replace(draft, prompt_rows=len(context.prompt.ids))
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn the prompt's rows in the first pass, and count in every one."""
         if not self.best:
             self.best = [rows.argmax(node) for node in range(-len(self.prompt), -1)]
-        tokens = draft.tokens[: sum(each is Provenance.PROMPT for each in draft.provenance)]
+        tokens = draft.tokens[: sum(each == Provenance.PROMPT for each in draft.provenance)]
         places = [place for place in range(len(self.prompt)) if self.prompt[place : place + len(tokens)] == tokens]
         for node, token in enumerate(tokens):
             aligned = any(place + node and self.best[place + node - 1] == token for place in places)

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Decoding, close_slots, open_slots, run_together
+from redraft.decoding.drive import close_slots, open_slots, run_together
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import all_methods
-from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Output, Score, common_prefix
+from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Output, Prompt, Score, common_prefix
 
 Ids: TypeAlias = tuple[int, ...]
 
@@ -47,16 +47,15 @@ class Side:
         slots = open_slots(used, 1)
         try:
             asking = decode(
-                prompt,
+                Prompt(prompt, source_ids=prompt[HEAD:-TAIL]),
                 drafter,
                 rule,
                 previous=previous,
                 shown=len(previous) // 2,
-                source_ids=prompt[HEAD:-TAIL],
                 end_tokens=target.end_tokens,
                 limit=LIMIT,
             )
-            return run_together([Decoding(asking, slots[0])], used)[0]
+            return run_together([(asking, slots[0])], used)[0]
         finally:
             close_slots(used, slots)
 

@@ -18,7 +18,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from importlib.metadata import packages_distributions, version
@@ -121,19 +121,19 @@ def run(path: Path, recogniser: str, to: Sequence[str]) -> tuple[list[Update], d
             translator.translate(Update("warm-up", 0, "Good evening.", final=True))
         clock = Clock(at_speed(file_blocks(str(path)), 1.0))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with closing(isolated(recogniser, "en", PAUSE, None)) as opened:
-            cpu = time.process_time()
-            for item in Backlog(transcribe(clock, opened)):
-                if isinstance(item, Failure):
-                    raise click.ClickException(item.message)
-                updates.append(item)
-                for event in translator.translate(item) if translator else [item]:
-                    if isinstance(event, Caption):
-                        made = Shown(clock.now(), event.utterance, event.source)
-                        shown.setdefault(event.language, []).append(made)
-                    elif isinstance(event, Update):
-                        shown.setdefault("", []).append(Shown(clock.now(), event.utterance, event.text))
-            seconds, translating = clock.now(), time.process_time() - cpu
+        opened = isolated(recogniser, "en", PAUSE, None)
+        cpu = time.process_time()
+        for item in Backlog(transcribe(clock, opened)):
+            if isinstance(item, Failure):
+                raise click.ClickException(item.message)
+            updates.append(item)
+            for event in translator.translate(item) if translator else [item]:
+                if isinstance(event, Caption):
+                    made = Shown(clock.now(), event.utterance, event.source)
+                    shown.setdefault(event.language, []).append(made)
+                elif isinstance(event, Update):
+                    shown.setdefault("", []).append(Shown(clock.now(), event.utterance, event.text))
+        seconds, translating = clock.now(), time.process_time() - cpu
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     audio = clock.samples / RATE
     recognising = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))

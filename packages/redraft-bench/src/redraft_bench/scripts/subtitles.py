@@ -27,8 +27,7 @@ import pysubs2
 
 from redraft.captions.breaks import cells, words
 from redraft.captions.events import Caption, Update
-from redraft.captions.formats.cues import PROFILES, Profile
-from redraft.captions.formats.write import SubtitleWriter
+from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter
 from redraft.captions.words import UNBREAKABLE
 from redraft.models import shipped_path
 from redraft.signature import signature, text_hash

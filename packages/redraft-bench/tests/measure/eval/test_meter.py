@@ -6,10 +6,10 @@ import pytest
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Draft, Output, Provenance, Score, Verdict
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Draft, Output, Prompt, Provenance, Score, Verdict
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine, rows
 from redraft_bench.eval.meter import Meter
@@ -78,8 +78,8 @@ def measured(name: str, seed: int, small_seed: int, **options: Value) -> tuple[O
     meter, traces = Meter(), list[Trace]()
     method = traced(meter.watched(get_method(name)), traces)
     drafter, rule = method.build(Setup(method.check(options), target.end_tokens))
-    asking = decode(PROMPT, drafter, rule, end_tokens=target.end_tokens, limit=30)
-    lanes, models = [Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small}
+    asking = decode(Prompt(PROMPT), drafter, rule, end_tokens=target.end_tokens, limit=30)
+    lanes, models = [(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small}
     (output,) = run_together(lanes, models, meter)
     taken = meter.take(len(PROMPT), output.tokens, output.finished)
     head = 0, "s", True, None, len(PROMPT), output.tokens, "t", "", output.finished, 1.0, 0.5

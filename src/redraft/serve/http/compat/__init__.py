@@ -1,7 +1,7 @@
 """Imitate the APIs of DeepL, LibreTranslate, OpenAI, WhisperLiveKit's translation server and, by plug-ins, others.
 
 Each API has a module; `dialect` has what they share.  Requests are answered one by one, from what they say themselves
-(`redraft.serve.requests`); only WhisperLiveKit's server has sessions.
+(`redraft.serve.service.Admission`); only WhisperLiveKit's server has sessions.
 
 An entry point in the group ``redraft.dialects`` names a function like those in `BUILT_IN`, and is imported if the
 setting ``compat`` names it; docs/compat.md has an example.
@@ -19,7 +19,7 @@ from redraft.errors import OptionError, first_sentence
 from redraft.serve.http.compat.alignatt_mt import alignatt_mt
 from redraft.serve.http.compat.deepl import deepl
 from redraft.serve.http.compat.libretranslate import libretranslate
-from redraft.serve.http.compat.openai import Pattern, openai
+from redraft.serve.http.compat.openai import openai, pattern_of
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 
@@ -44,7 +44,7 @@ def check_compat(settings: ServeSettings) -> None:
     for name in settings.compat:
         _dialect(name)
     if settings.openai_prompt is not None:
-        Pattern(settings.openai_prompt)
+        pattern_of(settings.openai_prompt)
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:

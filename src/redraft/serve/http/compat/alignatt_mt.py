@@ -19,11 +19,11 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import reduce
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -38,13 +38,14 @@ from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.engine.engine import Stopped
 from redraft.engine.lanes import Answer
 from redraft.protocol import Begin
-from redraft.protocol.codes import Refused
-from redraft.serve.access import Rate
+from redraft.protocol.codes import Refused, describe
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import first_message, next_frame, until_one_ends
 from redraft.serve.service import STOPPED, refused_option
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
+
+M = TypeVar("M", bound=Lenient)
 
 VERSION = 1
 #: Number of committed words after which an utterance is ended, for clients that never do.
@@ -154,152 +155,147 @@ class Mailbox(asyncio.Queue[MtUpdate]):
         return self._queue.take()
 
 
+@dataclass(slots=True)
+class _Open:
+    """The open utterance.
+
+    Attributes:
+        name: its name for the engine.
+        number: the client's number of it; None before the first update.
+        seq: number of the newest update.
+        committed: what was committed of it.
+        waiting: texts that are not committed, with what was shown of them.
+        begun: whether it has had words.
+    """
+
+    name: int
+    number: int | None = None
+    seq: int = 0
+    committed: str = ""
+    waiting: list[tuple[str, str]] = field(default_factory=list)
+    begun: bool = False
+
+
 class Conversation:
     """One connection's translation, through a session with one language.
 
     Args:
         prefix: what the reader saw of the open utterance on an earlier connection.
+        history: sentences of an earlier connection with their translations, for the context of prompts.
 
     Raises:
         Refused: the session is over.
     """
 
-    def __init__(self, hub: Hub, session: LiveSession, prefix: str) -> None:
+    def __init__(self, session: LiveSession, prefix: str, history: Sequence[tuple[str, str]] = ()) -> None:
         if (engine := session.engine) is None:
             raise Refused("engine", STOPPED)
-        self._hub, self._session, self._engine, (self._lane,) = hub, session, engine, session.lanes.values()
-        session.heard = self._heard
-        #: Utterance and seq of the update that was sent last, and its captions and failures.
-        self._sent = "", 0
-        self._answer: asyncio.Future[list[Event]]
-        #: What was committed of the open utterance, and what was shown of its texts that are not committed.
-        self._committed = prefix
-        self._waiting: list[tuple[str, str]] = []
-        #: Name of the open utterance for the engine, and the number of the next update in it.
-        self._name, self._seq = 0, 1
-        #: The client's number of the open utterance, and of the last one that has ended.
-        self._open: int | None = None
+        self._session, self._engine, (self._lane,) = session, engine, session.lanes.values()
+        self._open = _Open(0, committed=prefix)
+        #: The client's number of the last utterance that has ended.
         self._ended = -1
-        #: Whether the open utterance has had words.
-        self._begun = False
-
-    def remember(self, history: Sequence[tuple[str, str]]) -> None:
-        """Add sentences of an earlier connection to the context of prompts."""
-        lane, pairs = self._lane, [(cleaned(source), cleaned(translation)) for source, translation in history]
-
-        def work() -> None:
-            for pair in pairs:
-                lane.remember(*pair)
-
-        self._engine.post(work)
-
-    def _keep(self) -> None:
-        """Have the next output begin with what was committed, and with nothing else that was shown."""
-        lane, text, name = self._lane, self._committed, str(self._name)
-
-        def work() -> None:
-            state = lane.state
-            if text or (state.update and state.update.utterance == name):
-                lane.state = kept(state, text, lane.translation, name)
-
-        self._engine.post(work)
-
-    def _heard(self, answer: Answer) -> None:
-        sent = (answer.update.utterance, answer.update.seq) == self._sent and not answer.rest
-        if sent and not self._answer.done():
-            self._answer.set_result(answer.events)
+        for source, translation in history:
+            engine.post(partial(self._lane.remember, cleaned(source), cleaned(translation)))
 
     async def _ask(self, update: Update) -> list[Event]:
-        """Return captions and failures of an update.  Raises `Refused` if it is not accepted or not answered."""
-        if self._session.ended:
-            room = self._session.begin.room
-            raise Refused("replaced", f"another session has taken over room {room!r}", "room")
-        self._sent, self._answer = (update.utterance, update.seq), asyncio.get_running_loop().create_future()
-        self._engine.asked.add(self._answer)
+        """Return the caption and failures of an update.  Raises `Refused` if it is not accepted or not answered.
+
+        Its output begins with what was committed, and with nothing else that was shown.
+        """
+        session, engine, lane, text = self._session, self._engine, self._lane, self._open.committed
+        answer: asyncio.Future[list[Event]] = asyncio.get_running_loop().create_future()
+
+        def keep() -> None:
+            state = lane.state
+            if text or (state.update and state.update.utterance == update.utterance):
+                lane.state = kept(state, text, lane.translation, update.utterance)
+
+        def heard(found: Answer) -> None:
+            same = (found.update.utterance, found.update.seq) == (update.utterance, update.seq)
+            if same and not found.rest and not answer.done():
+                answer.set_result(found.events)
+
+        if session.ended:
+            raise Refused("replaced", f"another session has taken over room {session.begin.room!r}", "room")
+        session.heard = heard
+        engine.asked.add(answer)
         try:
-            self._session.check_room()
-            self._session.accept(update)
+            session.check_room()
+            engine.post(keep)
+            session.accept(update)
             async with asyncio.timeout(deadlines.TRANSLATION):
-                return await self._answer
+                return await answer
         except TimeoutError:
             raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
         except Stopped as error:
             raise refused_option(error) from None
         finally:
-            self._engine.asked.discard(self._answer)
+            engine.asked.discard(answer)
 
     async def answer(self, update: MtUpdate) -> dict[str, Any]:
         """Return the answer to an update.  Raises `Refused` if it cannot be translated."""
         self._session.touched = time.monotonic()
         if update.utterance_id <= self._ended:
             raise Refused("stale", f"utterance {update.utterance_id} has ended: utterance_id must be greater")
-        if self._open is not None and update.utterance_id != self._open:  # it ends without a final update
-            self._next()
+        if self._open.number not in (None, update.utterance_id):  # it ends without a final update
+            self._open = _Open(self._open.name + 1)
             if self._session.begin.room is not None:  # otherwise nobody sees its final caption
                 self._session.end_open()
-        self._open = update.utterance_id
+        now = self._open
+        now.number, now.seq, before = update.utterance_id, now.seq + 1, now.committed
         forced = not update.is_final and len(update.words) > MOST_WORDS
         final, committed = update.is_final or forced, update.committed
         text = committed if final else update.text
         if len(text) > LONGEST_TEXT:
             raise Refused("size", f"the words must have at most {LONGEST_TEXT} characters")
-        count = len(WORD.findall(committed))
-        sent = Update(str(self._name), self._seq, text, final, update.time, committed=count, start=update.begun)
-        self._seq += 1
-        self._keep()
         # A pause may end a sentence before its full stop, which comes as the next one: its translation has its own.
-        self._begun = self._begun or has_words(text)
-        events = await self._ask(sent) if self._begun else []
-        captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
-        if not captions and not final and self._begun:
-            raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))
-        before = self._committed
-        shown, hidden = (captions[-1].text, captions[-1].unstable) if captions else (before, "")
-        if not has_words(text):
-            shown = before
+        now.begun = now.begun or has_words(text)
+        shown, hidden = before, ""
+        if now.begun:
+            count = len(WORD.findall(committed))
+            sent = Update(str(now.name), now.seq, text, final, update.time, committed=count, start=update.begun)
+            events = await self._ask(sent)
+            caption = next((each for each in events if isinstance(each, Caption)), None)
+            if caption is not None and has_words(text):
+                shown, hidden = caption.text, caption.unstable
+            elif caption is None and not final:
+                failures = (each.message for each in events if isinstance(each, Failure))
+                raise Refused("translation", next(failures, "failed"))
         if final:
-            now, draft = shown, ""
-            self._next()
-            self._ended = update.utterance_id
+            self._open, self._ended = _Open(now.name + 1), update.utterance_id
         else:
-            now = self._committed = self._released(text, shown, committed)
-            draft = (shown + hidden)[len(now) :] if shown.startswith(now) else ""
+            now.committed = _released(now, text, shown, committed)
+        done = shown if final else now.committed
+        draft = (shown + hidden)[len(done) :] if shown.startswith(done) and not final else ""
+        tail = not final and update.tail is not None and bool(update.tail.words)
+        covered = not tail and not draft and self._lane.state.decoded.output.finished
         return {
             "type": "translation",
             "seq": update.seq,
             "utterance_id": update.utterance_id,
             "final": final,
             "forced_final": forced,
-            "committed_text": now,
-            "committed_delta": now[len(before) :] if now.startswith(before) else "",
+            "committed_text": done,
+            "committed_delta": done[len(before) :] if done.startswith(before) else "",
             "buffer_text": draft.strip(),
-            "covered_source_units": self._covered(update, draft, final=final),
+            "covered_source_units": len(update.words) if covered else None,
             "stop_reason": None,
         }
 
-    def _released(self, text: str, shown: str, committed: str) -> str:
-        """Return what is committed after an answer: what was shown of the longest text that is committed."""
-        waiting = [(each, was) for each, was in (*self._waiting, (text, shown)) if is_beginning(each, text)]
-        ready = [was for each, was in waiting if is_beginning(each, committed)]
-        self._waiting = [each for each in waiting if not is_beginning(each[0], committed)]
-        # The newest answer decides what the translation is, so only what it still has.
-        fit = [was for was in ready if shown.startswith(was) and was.startswith(self._committed)]
-        return max(fit, key=len, default=self._committed)
 
-    def _next(self) -> None:
-        self._name, self._seq, self._committed, self._open = self._name + 1, 1, "", None
-        self._waiting, self._begun = [], False
-
-    def _covered(self, update: MtUpdate, draft: str, *, final: bool) -> int | None:
-        """Return how many words the committed translation covers: all of them, or unknown."""
-        tail = update.tail is not None and bool(update.tail.words)
-        output = self._lane.state.decoded.output
-        return None if (tail and not final) or draft or not output.finished else len(update.words)
+def _released(now: _Open, text: str, shown: str, committed: str) -> str:
+    """Return what is committed after an answer: what was shown of the longest text that is committed."""
+    waiting = [(each, was) for each, was in (*now.waiting, (text, shown)) if is_beginning(each, text)]
+    ready = [was for each, was in waiting if is_beginning(each, committed)]
+    now.waiting = [each for each in waiting if not is_beginning(each[0], committed)]
+    # The newest answer decides what the translation is, so only what it still has.
+    fit = [was for was in ready if shown.startswith(was) and was.startswith(now.committed)]
+    return max(fit, key=len, default=now.committed)
 
 
 def kept(state: State, text: str, translation: Translation, utterance: str) -> State:
     """Return a state of which the reader has seen a text, the beginning of its output, and no more."""
-    pieces, vocabulary = state.decoded.pieces, translation.vocabulary
+    pieces = state.decoded.pieces
     beginnings = (
         translation.writing.convert(whole_characters(b"".join(pieces[:n])).strip()) for n in range(len(pieces) + 1)
     )
@@ -307,7 +303,7 @@ def kept(state: State, text: str, translation: Translation, utterance: str) -> S
     if count is not None and state.draft[:count] == state.output[:count]:
         return replace(state, shown=state.output[:count])
     # seen on an earlier connection, or the model has left it all the same
-    ids = as_output(text, state.output, vocabulary.tokenize, vocabulary.token_bytes)
+    ids = as_output(text, state.output, translation.vocabulary)
     return replace(state, update=state.update or Update(utterance, 0, ""), draft=ids, shown=ids)
 
 
@@ -335,7 +331,7 @@ def alignatt_mt(hub: Hub) -> list[BaseRoute]:
 async def _served(websocket: WebSocket, hub: Hub) -> None:
     """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
     owner = hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
-    init = Init.checked(await first_message(_next_message(websocket, hub), "init"))
+    init = await first_message(_next(websocket, hub, Init), "init")
     room, address = websocket.query_params.get("room"), address_of(websocket)
 
     begin = _begin(hub, init, room)
@@ -347,8 +343,8 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
         begin = begin.model_copy(update={"options": {**begin.options, "context": 0}})
         session, _ = await hub.open(begin, owner, address, by_post=True)
     try:
-        conversation, mailbox = Conversation(hub, session, init.accepted_target_prefix.strip()), Mailbox(_MOST_WAITING)
-        conversation.remember(init.history)
+        conversation = Conversation(session, init.accepted_target_prefix.strip(), init.history)
+        mailbox = Mailbox(_MOST_WAITING)
         started = {
             "type": "init_ok",
             "protocol_version": VERSION,
@@ -357,7 +353,7 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
             "model": hub.offer.model,
         }
         await _send(websocket, started)
-        reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
+        reading, working = _read(websocket, hub, session, mailbox), _work(websocket, hub, mailbox, conversation)
         await until_one_ends(reading, working, expected=(TimeoutError,))  # idle, or does not read
     finally:
         if room is None:  # nobody can see it
@@ -389,40 +385,34 @@ def _begin(hub: Hub, init: Init, room: str | None) -> Begin:
     )
 
 
-async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:
+async def _next(websocket: WebSocket, hub: Hub, kind: type[M]) -> M:
     """Return the next message; binary ones are passed over.
 
     Raises:
-        Refused: it is too long, or no JSON object.
+        Refused: it is too long, or not of this kind.
         WebSocketDisconnect: the client has gone.
     """
     while not isinstance(text := await next_frame(websocket), str):
         pass
-    if len(text.encode(errors="replace")) > hub.settings.message_bytes:
+    if len(text.encode()) > hub.settings.message_bytes:
         raise Refused("protocol", f"the message must have at most {hub.settings.message_bytes} bytes")
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise Refused("protocol", "the message must be valid JSON") from None
-    if not isinstance(found, dict):
-        raise Refused("protocol", "the message must be a JSON object")
-    return found
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise Refused.of("protocol", describe(error, kind)) from None
 
 
-async def _read(websocket: WebSocket, hub: Hub, mailbox: Mailbox) -> None:
+async def _read(websocket: WebSocket, hub: Hub, session: LiveSession, mailbox: Mailbox) -> None:
     """Read updates; ends after too many invalid messages."""
-    rate = Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     wrong = 0
     while wrong < _MOST_WRONG:
         try:
-            update = MtUpdate.checked(await _next_message(websocket, hub))
+            await mailbox.put(await _next(websocket, hub, MtUpdate))
+            wrong = 0
         except Refused as refused:
             wrong += 1
             await _refuse(websocket, hub, refused, fatal=wrong == _MOST_WRONG)
-        else:
-            wrong = 0
-            await mailbox.put(update)
-        await rate.turn()
+        await session.rate.turn()
 
 
 async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: Conversation) -> None:
@@ -430,19 +420,16 @@ async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: 
 
     Raises `TimeoutError` if none comes for `deadlines.IDLE_PEER` after the last answer, or if the client does not read.
     """
-    while True:
+    over = False
+    while not over:
         async with asyncio.timeout(deadlines.IDLE_PEER):
             update = await mailbox.get()
         try:
             hub.admission.check_working()
-            answer = await conversation.answer(update)
+            await _send(websocket, await conversation.answer(update))
         except Refused as refused:
             over = refused.code in ("draining", "engine", "missing", "replaced")
             await _refuse(websocket, hub, refused, "processing_failed", seq=update.seq, fatal=over)
-            if over:
-                return
-        else:
-            await _send(websocket, answer)
 
 
 async def _send(websocket: WebSocket, message: dict[str, Any]) -> None:

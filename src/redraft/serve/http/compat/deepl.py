@@ -12,10 +12,10 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.dialect import SOURCE, Body, detected, fields, refusing, routes, translated_each
-from redraft.serve.http.endpoints import language_of
+from redraft.serve.http.endpoints import bearer, language_of
 from redraft.serve.sessions.hub import Hub
 
-_SCHEME = "deepl-auth-key "
+_SCHEME = "deepl-auth-key"
 #: Character limit reported to clients; there is no limit.
 _UNLIMITED = 10**12
 
@@ -31,7 +31,6 @@ class DeepLRequest(Body):
     split_sentences: Literal["0", "1", "nonewlines"] = "1"
     formality: Literal["default", "prefer_more", "prefer_less"] = "default"
     show_billed_characters: bool = False
-    auth_key: str | None = None
 
 
 def deepl(hub: Hub) -> list[BaseRoute]:
@@ -42,11 +41,10 @@ def deepl(hub: Hub) -> list[BaseRoute]:
 
         If `source_lang` is absent, the language of each text is detected. `split_sentences` is respected.
         """
+        hub.admission.owner(bearer(request, _SCHEME))
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
-        key = _key(request, found.get("auth_key"))
-        hub.admission.owner(key)
         wanted = DeepLRequest.read(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
         if wanted.source_lang:
@@ -64,7 +62,7 @@ def deepl(hub: Hub) -> list[BaseRoute]:
 
     async def languages(request: Request) -> Response:
         """List the languages that the model was trained on."""
-        hub.admission.owner(_key(request))
+        hub.admission.owner(bearer(request, _SCHEME))
         offer = hub.offer
         # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
@@ -77,15 +75,8 @@ def deepl(hub: Hub) -> list[BaseRoute]:
 
     async def usage(request: Request) -> Response:
         """Report no usage and a limit that is never reached."""
-        hub.admission.owner(_key(request))
+        hub.admission.owner(bearer(request, _SCHEME))
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
     paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}
     return routes(paths, refusing("message"))
-
-
-def _key(request: Request, otherwise: object = "") -> str:
-    """Return the API key from the header, or the field of older clients."""
-    header = request.headers.get("authorization", "")
-    given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
-    return given if isinstance(given, str) else ""

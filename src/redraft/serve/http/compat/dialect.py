@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Route
 from redraft.captions.languages import closest, parse_language
 from redraft.captions.spoken import AUTO
 from redraft.captions.words import has_words
+from redraft.engine.chat import Answered
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.http.endpoints import (
@@ -25,7 +26,6 @@ from redraft.serve.http.endpoints import (
     read_bytes,
     while_connected,
 )
-from redraft.serve.requests import Translated
 from redraft.serve.sessions.hub import Hub
 
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -82,15 +82,15 @@ async def detected(hub: Hub, texts: Sequence[str], field: str) -> list[Detected]
 
 async def translated(
     hub: Hub, request: Request, target: str, source_language: str, texts: Sequence[str], **cut: bool
-) -> list[Translated]:
-    """Translate texts, sentence by sentence (`redraft.serve.requests.Requests.translate`).
+) -> list[Answered]:
+    """Translate texts, sentence by sentence (`redraft.serve.service.Admission.translate`).
 
     Raises:
         ClientDisconnect: the client has gone.
         Refused: a sentence could not be translated, or the request is not possible.
     """
     wanted = Wanted(targets=(target,), source_language=source_language)
-    found = await while_connected(request, hub.requests.translate(wanted, texts, address_of(request), **cut))
+    found = await while_connected(request, hub.admission.translate(wanted, texts, address_of(request), **cut))
     return [text for each in found for text in each.values()]
 
 

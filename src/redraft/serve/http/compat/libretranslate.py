@@ -45,10 +45,8 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
 
         With the source `auto`, their language is detected.
         """
-        body = await fields(request)
-        key = body.get("api_key")
-        hub.admission.owner(key if isinstance(key, str) else "")
-        wanted = LibreTranslateRequest.checked(body)
+        wanted = LibreTranslateRequest.checked(await fields(request))
+        hub.admission.owner(wanted.api_key)
         auto = wanted.source.lower() == AUTO
         target = _canonical(wanted.target, "target")
         several = isinstance(wanted.q, list)

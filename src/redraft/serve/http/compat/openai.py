@@ -3,7 +3,7 @@
 A model that follows instructions gets the messages through its own chat template, as they are, and its answer is
 returned as it is.  A model that only translates takes the target language from the model's name, and the text from the
 last message of the user; nothing is guessed from words.  For tools that can do neither, the operator describes their
-prompt (`Pattern`).
+prompt (`pattern_of`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
-from string import Formatter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
-from redraft.engine.chat import Answered, Chat
-from redraft.engine.lanes import Task
+from redraft.engine.chat import Answered
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, while_connected
 from redraft.serve.sessions.hub import Hub
+
+B = TypeVar("B", bound=Body)
 
 #: Error code -> OpenAI's error type.
 _TYPES = {"limit": "requests"} | dict.fromkeys(("capacity", "draining", "engine", "translation"), "server_error")
@@ -64,12 +64,6 @@ class ChatMessage(Lenient):
         return "system" if self.role == "developer" else self.role, "".join(part.text for part in parts)
 
 
-class StreamOptions(Lenient):
-    """Options of a streamed response."""
-
-    include_usage: bool = False
-
-
 class TextFormat(Lenient):
     """The form of a response: text, not JSON."""
 
@@ -101,7 +95,7 @@ class ChatRequest(Asked):
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: dict[str, Any] | None = Field(None, max_length=16)
 
 
 class CompletionRequest(Asked):
@@ -118,133 +112,89 @@ class ResponseRequest(Asked):
     instructions: str | None = None
     stream: Literal[False] | None = None
 
+    @property
+    def turns(self) -> list[tuple[str, str]]:
+        """The messages, as in a chat."""
+        given = [ChatMessage(content=self.input)] if isinstance(self.input, str) else self.input
+        system = [("system", self.instructions)] if self.instructions else []
+        return [*system, *(message.turn for message in given)]
 
-class Pattern:
-    """The prompt of a tool: its system message and the last of its user's messages, one behind the other.
 
-    White space in it stands for any white space.
+#: Field of a tool's prompt -> what it stands for.
+_FIELDS = {"{text}": r"(?P<text>\S(?:.*\S)?)", "{target}": r"(?P<target>\S(?:[^\n]{0,98}?\S)?)"}
+
+
+def pattern_of(prompt: str) -> re.Pattern[str]:
+    """Return what matches a tool's prompt: its system message and the last of its user's messages, one after the other.
 
     Args:
-        text: the prompt, with ``{text}`` once and ``{target}``, a language's tag or English name, at most once.
+        prompt: the prompt, with ``{text}`` once and ``{target}``, a language's tag or English name, at most once.
+            White space in it stands for any white space.
 
     Raises:
-        OptionError: it has other fields, or one of these too often.
+        OptionError: it has other braces, or one of these too often.
     """
-
-    _FIELDS = {"text": r"(?P<text>\S(?:.*\S)?)", "target": r"(?P<target>\S(?:[^\n]{0,98}?\S)?)"}  # noqa: RUF012
-
-    def __init__(self, text: str) -> None:
-        try:
-            parts = [(before, name) for before, name, _, _ in Formatter().parse(text)]
-        except ValueError as error:
-            raise OptionError(
-                f": {error}; write {{{{ and }}}} for braces that are not fields", "openai_prompt"
-            ) from None
-        names = sorted(name for _, name in parts if name is not None)
-        if names not in (["text"], ["target", "text"]):
-            raise OptionError("must have the field {text} once, {target} at most once, and no other", "openai_prompt")
-        self.names_target, expression = "target" in names, ""
-        for before, name in parts:
-            words = r"\s+".join(map(re.escape, before.split()))
-            expression += rf"\s*{words}\s*" if words else r"\s*"
-            expression += self._FIELDS[name] if name else ""
-        self._pattern = re.compile(rf"{expression}\s*", re.DOTALL)
-
-    def read(self, prompt: str) -> tuple[str, str | None]:
-        """Return the text and the name of the target language in a prompt.  Raises `Refused` if it is another one."""
-        found = self._pattern.fullmatch(prompt)
-        if found is None:
-            raise Refused(
-                "option", "the messages must be the prompt in this server's setting openai_prompt", "messages"
-            )
-        return found["text"], found["target"] if self.names_target else None
+    parts = re.split(r"(\{text\}|\{target\})", prompt)
+    if sorted(parts[1::2]) not in (["{text}"], ["{target}", "{text}"]) or re.search("[{}]", "".join(parts[::2])):
+        raise OptionError("must have {text} once, {target} at most once, and no other braces", "openai_prompt")
+    expressions = [_FIELDS.get(each) or r"\s+".join(map(re.escape, each.split())) for each in parts]
+    return re.compile(r"\s*".join(["", *filter(None, expressions), ""]), re.DOTALL)
 
 
-class _Model:
-    """The model behind the API: a chat, or a translator."""
-
-    def __init__(self, hub: Hub) -> None:
-        pattern = hub.settings.openai_prompt
-        self._hub, self._pattern = hub, None if pattern is None else Pattern(pattern)
-        #: The chat; None if requests are translated.
-        self.chat = hub.service.chat if pattern is None else None
-
-    async def answer(
-        self, request: Request, wanted: Asked, turns: Sequence[tuple[str, str]], hear: Hear | None = None
-    ) -> Answered:
-        """Answer messages, or translate the text in the last one of the user."""
-        if not any(role == "user" for role, _ in turns):
-            raise Refused("protocol", "the messages must include one with the role user", "messages")
-        if (chat := self.chat) is not None:
-            make = partial(chat.answer, turns, wanted.most, wanted.chat_template_kwargs or {})
-            return await self._asked(request, chat, make, hear)
-        text, name = next(said for role, said in reversed(turns) if role == "user"), None
-        if self._pattern is not None:
-            text, name = self._pattern.read("\n".join([*(said for role, said in turns if role == "system"), text]))
-        return await self._translated(request, wanted.model, name, text)
-
-    async def complete(self, request: Request, wanted: CompletionRequest) -> Answered:
-        """Continue a text as it is, or translate it."""
-        if (chat := self.chat) is None:
-            return await self.answer(request, wanted, [("user", wanted.prompt)])
-        return await self._asked(request, chat, partial(chat.complete, wanted.prompt, wanted.most))
-
-    async def _asked(
-        self, request: Request, chat: Chat, make: Callable[[], Task], hear: Hear | None = None
-    ) -> Answered:
-        return await while_connected(request, self._hub.requests.chat(chat, make, address_of(request), hear))
-
-    async def _translated(self, request: Request, model: str, name: str | None, text: str) -> Answered:
-        """Translate a text into the language with a name, or into the one in the name of the model."""
-        offer = self._hub.offer
-        if name is None:
-            before, _, name = model.rpartition("/")
-            if before != offer.model:
-                example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
-                raise Refused("option", ONLY_TRANSLATES.format(example=example), "model")
-        target = language_of(name, "the target language").canonical
-        (found,) = await translated(self._hub, request, target, SOURCE, [text])
-        return Answered(found.text, False, found.read, found.written)
+async def _read(hub: Hub, request: Request, kind: type[B]) -> B:
+    hub.admission.owner(bearer(request))
+    return kind.read(await fields(request))
 
 
 def openai(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
-    model = _Model(hub)
+    #: The model as a chat; None if requests are translated.
+    model = hub.service.chat if hub.settings.openai_prompt is None else None
+
+    async def answer(
+        request: Request, wanted: Asked, turns: Sequence[tuple[str, str]], hear: Hear | None = None
+    ) -> Answered:
+        """Answer messages, or translate the text in the last one of the user."""
+        if "user" not in dict(turns):
+            raise Refused("protocol", "the messages must include one with the role user", "messages")
+        if model is not None:
+            make = partial(model.answer, turns, wanted.most, wanted.chat_template_kwargs or {})
+            return await while_connected(request, hub.admission.chat(model, make, address_of(request), hear))
+        return await _translated(request, hub, wanted.model, turns)
 
     async def chat(request: Request) -> Response:
         """Return a chat model's own answer to the messages.
 
         With a model that only translates, translate the last message of the user.
         """
-        hub.admission.owner(bearer(request))
-        wanted = ChatRequest.read(await fields(request))
+        wanted = await _read(hub, request, ChatRequest)
         turns = [message.turn for message in wanted.messages]
         if wanted.stream:
-            return await _streamed(wanted, partial(model.answer, request, wanted, turns))
-        found = await model.answer(request, wanted, turns)
+            return await _streamed(wanted, partial(answer, request, wanted, turns))
+        found = await answer(request, wanted, turns)
         message = {"role": "assistant", "content": found.text, "refusal": None}
         return _whole("chat.completion", wanted.model, found, message=message)
 
     async def complete(request: Request) -> Response:
         """Continue `prompt` as it is with a chat model; translate it with a model that only translates."""
-        hub.admission.owner(bearer(request))
-        wanted = CompletionRequest.read(await fields(request))
-        found = await model.complete(request, wanted)
+        wanted = await _read(hub, request, CompletionRequest)
+        if model is None:
+            found = await answer(request, wanted, [("user", wanted.prompt)])
+        else:
+            make = partial(model.complete, wanted.prompt, wanted.most)
+            found = await while_connected(request, hub.admission.chat(model, make, address_of(request)))
         return _whole("text_completion", wanted.model, found, text=found.text)
 
     async def respond(request: Request) -> Response:
         """As a chat, with `instructions` and `input` as its messages."""
-        hub.admission.owner(bearer(request))
-        wanted = ResponseRequest.read(await fields(request))
-        given = [ChatMessage(content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
-        system = [("system", wanted.instructions)] if wanted.instructions else []
-        found = await model.answer(request, wanted, [*system, *(message.turn for message in given)])
+        wanted = await _read(hub, request, ResponseRequest)
+        found = await answer(request, wanted, wanted.turns)
         return JSONResponse(_response(wanted.model, found))
 
     async def models(request: Request) -> Response:
         """List the model, and if it only translates, a name for each target language."""
         hub.admission.owner(bearer(request))
-        name, targets = hub.offer.model, hub.offer.target_languages if model.chat is None else ()
+        name, targets = hub.offer.model, hub.offer.target_languages if model is None else ()
         names = [name, *(f"{name}/{target}" for target in targets)]
         listed = [{"id": each, "object": "model", "created": 0, "owned_by": "redraft"} for each in names]
         return JSONResponse({"object": "list", "data": listed})
@@ -258,6 +208,27 @@ def openai(hub: Hub) -> list[BaseRoute]:
         },
         refuse,
     )
+
+
+async def _translated(request: Request, hub: Hub, model: str, turns: Sequence[tuple[str, str]]) -> Answered:
+    """Translate the text in the last message of the user, into the language in the prompt or in the model's name."""
+    text, name = dict(turns)["user"], None
+    if (prompt := hub.settings.openai_prompt) is not None:
+        said = "\n".join([*(said for role, said in turns if role == "system"), text])
+        match = pattern_of(prompt).fullmatch(said)
+        if match is None:
+            problem = "the messages must be the prompt in this server's setting openai_prompt"
+            raise Refused("option", problem, "messages")
+        text, name = match["text"], match.groupdict().get("target")
+    if name is None:
+        offer = hub.offer
+        before, _, name = model.rpartition("/")
+        if before != offer.model:
+            example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
+            raise Refused("option", ONLY_TRANSLATES.format(example=example), "model")
+    target = language_of(name, "the target language").canonical
+    (found,) = await translated(hub, request, target, SOURCE, [text])
+    return found
 
 
 def refuse(refused: Refused, status: int) -> Response:
@@ -332,7 +303,7 @@ async def _streamed(wanted: ChatRequest, work: Callable[[Hear], Awaitable[Answer
 async def _events(
     wanted: ChatRequest, answer: asyncio.Future[Answered], piece: bytes | None, pieces: asyncio.Queue[bytes | None]
 ) -> AsyncIterator[str]:
-    usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+    usage = bool((wanted.stream_options or {}).get("include_usage"))
     head = _head("chat.completion.chunk", wanted.model) | ({"usage": None} if usage else {})
     decoder, sent = codecs.getincrementaldecoder("utf-8")("replace"), 0
     try:

@@ -8,21 +8,19 @@ block the event loop and the captions of all sessions; streams of others influen
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from redraft import deadlines
-from redraft.captions.events import Failure
 from redraft.captions.languages import parse_language
-from redraft.errors import OptionError
+from redraft.errors import OptionError, RedraftError
 from redraft.protocol.codes import Refused
 from redraft.serve.metrics import Metrics
 from redraft.serve.settings import ServeSettings
 from redraft.speech.endpoint import PAUSE
-from redraft.speech.process import RecogniserProcess
+from redraft.speech.process import IsolatedRecogniser, RecogniserProcess
 from redraft.speech.registry import check_recogniser
-from redraft.speech.worker import Progress, command
+from redraft.speech.worker import command
 
 
 class Recognisers:
@@ -113,16 +111,8 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
         return
     language = parse_language(languages[0] if languages else "en").code
     try:
-        tried = subprocess.run(
-            command_of(settings, language),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=deadlines.RECOGNISER_OPENS,
-        )
-        answer = Progress.read(tried.stdout.partition(b"\n")[0])
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        sentence = f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer; try it with"
-        raise OptionError(f"{sentence} redraft listen --recogniser {settings.recogniser}") from None
-    # If the model declares no languages, the recogniser may still support another one.
-    if isinstance(answer.item, Failure) and (languages or answer.kind != OptionError.__name__):
-        raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {answer.item.message}")
+        IsolatedRecogniser(command_of(settings, language), opens=deadlines.RECOGNISER_OPENS).close()
+    except RedraftError as error:
+        # If the model declares no languages, the recogniser may still support another one.
+        if languages or not isinstance(error, OptionError):
+            raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {error}") from None

@@ -13,19 +13,19 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from time import monotonic
 
 from redraft import deadlines, protocol
-from redraft.captions.events import LONGEST_TEXT, Failure, Update
+from redraft.captions.events import LONGEST_TEXT, Update
 from redraft.captions.formats.read import finished
+from redraft.captions.words import bare_words
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.speech.audio import RATE, container
-from redraft.speech.buffer import AudioBuffer
 from redraft.speech.process import RecogniserProcess
-from redraft.speech.recogniser import Names
+from redraft.speech.recogniser import Transcript
 from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import Progress
 
@@ -33,36 +33,36 @@ from redraft.speech.worker import Progress
 _KEPT = 200
 
 
-@dataclass(slots=True)
 class AudioStream:
     """A stream with its recogniser, or one that waits for the stream before it to end.
 
     Attributes:
         wanted: what its client has asked for.
         process: its recogniser, in which its audio waits from the beginning.
+        sentences: cuts what is recognised.
+        transcript: what is recognised, as updates; its utterances are numbered anew for the client.
         time: time of the stream's first sample in seconds of the session.
         first: position of the recogniser's first sample.
         before: number of utterances before this recogniser's.
         begun: when it was asked for, in seconds of the monotonic clock.
         ended: whether no more audio follows.
+        over: whether its recogniser has ended.
         dropped: dropped samples not reported yet; while there are any, more are dropped.
         numbers: name of each of this recogniser's utterances -> its number.
         newest: utterance number -> its newest update, for recent utterances.
+        last: the newest of them all.
+        progress: the recogniser's last progress.
     """
 
-    wanted: protocol.Audio
-    process: RecogniserProcess
-    time: float = field(init=False)
-    first: int = field(init=False)
-    before: int = field(init=False)
-    begun: float = field(default_factory=monotonic)
-    ended: bool = False
-    dropped: int = 0
-    numbers: dict[str, int] = field(default_factory=dict)
-    newest: dict[int, protocol.Recognised] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.time, self.first, self.before = self.wanted.time, self.wanted.samples, self.wanted.utterance - 1
+    def __init__(self, wanted: protocol.Audio, process: RecogniserProcess, *, whole: bool = False) -> None:
+        self.wanted, self.process, self.sentences = wanted, process, SentenceCutter(whole=whole)
+        self.transcript = Transcript(self.sentences)
+        self.time, self.first, self.before = wanted.time, wanted.samples, wanted.utterance - 1
+        self.begun, self.ended, self.over, self.dropped = monotonic(), False, False, 0
+        self.numbers: dict[str, int] = {}
+        self.newest: dict[int, protocol.Recognised] = {}
+        self.last: Update | None = None
+        self.progress = Progress()
 
     @property
     def name(self) -> str:
@@ -70,18 +70,13 @@ class AudioStream:
         return self.wanted.stream
 
     @property
-    def audio(self) -> AudioBuffer:
-        """The audio for the recogniser."""
-        return self.process.audio
-
-    @property
     def received(self) -> int:
         """Position behind all that was received or is known to be lost."""
-        return self.position(self.audio.added) + self.dropped
+        return self.position(self.process.audio.added) + self.dropped
 
     def position(self, place: int, *, end: bool = False) -> int:
         """Return the position of a place in the recogniser's audio (`AudioBuffer.original`)."""
-        return self.first + self.audio.original(place, end=end)
+        return self.first + self.process.audio.original(place, end=end)
 
     def follow(self, other: AudioStream) -> int:
         """Continue a stream of this name whose recogniser has ended; return how many samples are missing between."""
@@ -90,43 +85,26 @@ class AudioStream:
         self.newest, self.before = other.newest, max(other.newest, default=other.before)
         return missing
 
-    def takes(self, frame: bytes, behind: float, most: float, full: str) -> bool:
-        """Return whether new samples are for the recogniser; others are dropped.
-
-        Args:
-            behind: seconds of audio that are not recognised yet.
-            most: maximum of that, and maximum seconds that the client may be ahead of real time.  While samples are
-                being dropped, half of it applies, so that the loss is one piece.
-            full: the sentence for samples that are dropped since too much is not recognised.
-
-        Raises:
-            Refused: they are the first ones that are dropped.
-        """
-        samples = len(frame) // self.audio.width
-        ahead = self.audio.added / RATE - (monotonic() - self.begun)
-        if max(behind, ahead) + samples / RATE <= (most / 2 if self.dropped else most):
-            return True
-        self.dropped += samples
-        if self.dropped > samples:
-            return False
-        if ahead > behind:
-            full = f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
-        raise Refused("audio", full)
-
     def arrival(self, item: Update, recognised: int) -> float:
         """Return when the newest words of the recogniser's update arrived, in seconds of the monotonic clock.
 
         It is the current time if the update has no new words.
         """
         last = self.newest.get(self._number(item))
-        if last is not None and _words(last.text) == _words(item.text):
+        if last is not None and bare_words(last.text) == bare_words(item.text):
             return monotonic()  # an update without new words, such as a final one after a pause
-        return self.audio.arrival(recognised if item.time is None else round(item.time * RATE))
+        return self.process.audio.arrival(recognised if item.time is None else round(item.time * RATE))
 
     @property
     def behind(self) -> float:
         """How many seconds of the received audio are not recognised yet."""
-        return (self.audio.added - self.process.recognised) / RATE
+        return (self.process.audio.added - self.process.recognised) / RATE
+
+    @property
+    def recognised(self) -> int:
+        """How many samples are before the words that are in no finished sentence yet."""
+        samples, since = self.progress.samples, self.sentences.since
+        return samples if since is None or self.over else min(samples, round(max(0.0, since - _BEFORE) * RATE))
 
     def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
@@ -139,33 +117,18 @@ class AudioStream:
     def _number(self, item: Update) -> int:
         return self.numbers.setdefault(item.utterance, self.before + len(self.numbers) + 1)
 
-    def remember(self, update: Update, recognised: int) -> protocol.Recognised:
+    def remember(self, update: Update) -> protocol.Recognised:
         """Return the message for an update, and keep it in case the client misses it."""
         about = asdict(update)  # of which the message has some
-        message = protocol.Recognised(stream=self.name, recognised=self.position(recognised), **about)
-        self.newest[int(update.utterance.rpartition(".")[2])] = message
+        message = protocol.Recognised(stream=self.name, recognised=self.position(self.recognised), **about)
+        self.newest[int(update.utterance.rpartition(".")[2])], self.last = message, update
         if len(self.newest) > _KEPT:
             self.newest.pop(next(iter(self.newest)))
         return message
 
-    @property
-    def open(self) -> Update | None:
-        """The newest update of an unfinished utterance; None if there is none."""
-        last = next(reversed(self.newest.values()), None)
-        if last is None or last.final:
-            return None
-        return Update(**last.model_dump(exclude={"type", "stream", "recognised"}))
-
-
-def _words(text: str) -> str:
-    """Return a text without case and punctuation."""
-    return "".join(filter(str.isalnum, text)).casefold()
-
 
 log = logging.getLogger(__name__)
 
-#: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
-BEHIND_SECONDS = 5.0
 #: Seconds by which a word may be spoken before the update that has it first.
 _BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
@@ -178,13 +141,12 @@ NO_RECOGNISER = (
     "start the server with --recogniser"
 )
 NO_STREAM = "a binary frame is audio and must come after a message `audio`; messages are sent in text frames"
-ODD = "a binary frame of audio must have an even number of bytes, two per sample"
-TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
+BAD_FRAME = f"a binary frame of audio must have two bytes per sample, and at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {deadlines.AUDIO:g} seconds, so the server has stopped listening"
 FAILED = "speech recognition has failed, see the server's log"
-BEHIND = f"the recogniser is {BACKLOG_SECONDS:g} seconds behind: audio is dropped until it has caught up"
-WAITING_FULL = (
-    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the stream before to end: more is dropped until it has"
+FULL = (
+    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the recogniser, or be ahead of speech: more is dropped "
+    "until only half as many do"
 )
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
@@ -210,37 +172,26 @@ class SessionAudio:
     ) -> None:
         self._name, self._begin, self._recognisers = name, begin, recognisers
         self._accept, self._send, self._room = accept, send, room
-        #: The stream at the recogniser, and the last one that was.
-        self._current: AudioStream | None = None
+        #: The stream at the recogniser, or the last one that was; and those that begin when it has ended.
         self._stream: AudioStream | None = None
-        #: Name the recogniser's utterances, and cut its text.
-        self._names, self._sentences = Names(), SentenceCutter()
-        #: Recognises one stream after the other.
+        self._waiting: deque[AudioStream] = deque()
+        #: Recognises one stream after the other; and the function to call after the last.
         self._task: asyncio.Task[None] | None = None
-        #: The recogniser's last progress, and the position last sent to the client.
-        self._last, self._sent_position = Progress(), 0
+        self._then: Callable[[], object] | None = None
         self._closed = False
         self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
         self._reported: set[str] = set()
-        #: Streams that begin when the one before has ended, and the function to call after the last.
-        self._waiting: deque[AudioStream] = deque()
-        self._then: Callable[[], object] | None = None
 
     @property
     def running(self) -> bool:
         """Whether a recogniser is running."""
-        return self._current is not None
-
-    @property
-    def hangs(self) -> bool:
-        """Whether the recogniser has made no progress for a while, although it has something to do."""
-        return self._current is not None and self._current.process.silent > deadlines.RECOGNISER_SILENT
+        return self._stream is not None and not self._stream.over
 
     @property
     def _latest(self) -> AudioStream | None:
-        """The stream of the frames that come, unless it has ended: the last that waits, or that at the recogniser."""
-        return self._waiting[-1] if self._waiting else self._current
+        """The last stream, for whose frames the client may send."""
+        return self._waiting[-1] if self._waiting else self._stream
 
     # From the client
 
@@ -250,15 +201,14 @@ class SessionAudio:
             if not self._recognisers.offered:
                 raise Refused("audio", NO_RECOGNISER)
             self._touched, self._first = monotonic(), True
-            current, spoken = self._current, ",".join((self._begin.source_language, *self._begin.also_spoken))
-            if current is not None and current.name != wanted.stream:
-                self._end(current)  # its `audio_end` was lost with a connection
+            current = self._stream if self.running else None
             if current is None:
-                stream = AudioStream(wanted, self._recognisers.open(spoken))
+                stream = self._opened(wanted)
                 self._task = self._recognisers.run(self._run(stream))
                 self._start(stream)
-            elif current.ended:
-                self._wait(AudioStream(wanted, self._recognisers.open(spoken)))
+            elif current.ended or current.name != wanted.stream:
+                self._end(current)  # its `audio_end` was lost with a connection
+                self._wait(self._opened(wanted))
             else:
                 if (lost := wanted.samples - current.received) > 0:
                     self._skip(current, lost)
@@ -266,6 +216,11 @@ class SessionAudio:
         except Refused:  # the client need not wait for anything more
             self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
             raise
+
+    def _opened(self, wanted: protocol.Audio) -> AudioStream:
+        spoken = ",".join((self._begin.source_language, *self._begin.also_spoken))
+        cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
+        return AudioStream(wanted, self._recognisers.open(spoken), whole=not cut)
 
     def _wait(self, stream: AudioStream) -> None:
         """Let a stream wait for its turn.  Raises `Refused` if too many wait."""
@@ -282,37 +237,48 @@ class SessionAudio:
         """Tell the client where its stream continues, and what it may have missed."""
         self._reported.clear()
         if lost > 0:
-            self._send(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
+            self._fail(f"{lost / RATE:.1f} seconds of audio were lost on the way")
         for number, recognised in stream.newest.items():
             if number >= wanted.utterance:
                 self._send(recognised)
-        self._send_position()
+        self._send_position(stream)
 
     def take(self, frame: bytes) -> None:
-        """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
+        """Accept samples, or drop them if too many wait.
+
+        Raises:
+            Refused: they cannot be used; or, only the first time, they are dropped, or there is no stream for them.
+        """
         stream = self._latest
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
-        elif stream is None or stream.ended:
+        elif stream is None or stream.ended or stream.over:
             self._refuse_once(NO_STREAM)
         elif len(frame) % 2 or len(frame) > _LONGEST_FRAME:
-            raise Refused("audio", ODD if len(frame) % 2 else TOO_LARGE)
+            raise Refused("audio", BAD_FRAME)
         elif self._first and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
             self._touched, self._first = monotonic(), False
-            self._recognisers.metrics.audio.inc(len(frame) / 2 / RATE)
+            samples = len(frame) // 2
+            self._recognisers.metrics.audio.inc(samples / RATE)
             behind = sum(each.behind for each in self._waiting or (stream,))
-            if stream.takes(frame, behind, BACKLOG_SECONDS, WAITING_FULL if self._waiting else BEHIND):
+            ahead = stream.process.audio.added / RATE - (monotonic() - stream.begun)
+            # While samples are being dropped, half of the limit applies, so that the loss is one piece.
+            if max(behind, ahead) + samples / RATE <= (BACKLOG_SECONDS / 2 if stream.dropped else BACKLOG_SECONDS):
                 self._caught_up(stream)
                 stream.process.feed(frame)
+                return
+            stream.dropped += samples
+            if stream.dropped == samples:
+                raise Refused("audio", FULL)
 
     def _caught_up(self, stream: AudioStream) -> None:
         """Report what was dropped."""
         if stream.dropped:
             dropped, stream.dropped = stream.dropped, 0
             self._skip(stream, dropped)
-            self._send(_error("audio", f"{dropped / RATE:.1f} seconds of audio were dropped"))
+            self._fail(f"{dropped / RATE:.1f} seconds of audio were dropped")
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
         """Continue after missing samples."""
@@ -333,17 +299,19 @@ class SessionAudio:
 
     def _end(self, stream: AudioStream) -> None:
         """Take no more audio for a stream, and have its last utterance finished."""
-        if not stream.ended:
+        if not (stream.ended or stream.over):
             self._caught_up(stream)
             stream.ended = True
             stream.process.finish()
 
     def look_after(self) -> None:
-        """End a stream that gets no more audio; report the position of a slow recogniser."""
-        if self._current and self._current.behind > BEHIND_SECONDS:
-            self._send_position()
-        if (latest := self._latest) and not latest.ended and monotonic() - self._touched > deadlines.AUDIO:
-            self._send(_error("audio", IDLE))
+        """Report the position, and end a stream that gets no more audio; to be called every second."""
+        stream, latest = self._stream, self._latest
+        if stream is None or latest is None or stream.over:
+            return
+        self._send_position(stream)
+        if not latest.ended and monotonic() - self._touched > deadlines.AUDIO:
+            self._fail(IDLE)
             self._reported.add(NO_STREAM)  # frames still in flight are no error
             self._end(latest)
 
@@ -357,12 +325,9 @@ class SessionAudio:
 
     def _start(self, stream: AudioStream) -> None:
         """Start with a stream, which may continue the one before."""
-        before, self._stream, self._current = self._stream, stream, stream
-        cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        self._names, self._sentences = Names(), SentenceCutter(whole=not cut)
+        before, self._stream = self._stream, stream
         lost = stream.follow(before) if before and before.name == stream.name else 0
         self._recognisers.metrics.lost_audio.inc(lost / RATE)
-        self._last, self._sent_position = Progress(), stream.first
         log.info("listening", extra={"session": self._name})
         self._begun(stream, stream.wanted, lost)
 
@@ -377,7 +342,7 @@ class SessionAudio:
                             self._progressed(progress, stream)
             except Exception:
                 log.exception("a recogniser failed")
-                self._send(_error("audio", FAILED))
+                self._fail(FAILED)
             finally:
                 self._over(stream)
             if self._closed or not self._waiting:
@@ -387,70 +352,51 @@ class SessionAudio:
             self._then()
 
     def _progressed(self, progress: Progress, stream: AudioStream) -> None:
-        self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
-        self._last = progress
-        if isinstance(progress.item, Failure):
-            sentence = progress.item.message
-            log.warning(
-                "a recogniser reports a problem",
-                extra={"sentence": sentence} if self._recognisers.settings.log_text else {},
-            )
-            self._send(_error("audio", self._recognisers.public(sentence)))
-        else:
-            items = self._names.items([] if progress.item is None else [progress.item])
-            for item in [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]:
-                if isinstance(item, Update):
-                    self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
-        if stream.position(progress.samples) - self._sent_position >= RATE:
-            self._send_position()
+        self._recognisers.metrics.recogniser_cpu.inc(progress.cpu)
+        stream.progress = progress
+        for item in [*stream.transcript.items(progress.recognised)]:  # then it is known which sentences go on
+            if isinstance(item, Update):
+                self._accept_update(stream, stream.named(item), stream.arrival(item, progress.samples))
+            else:
+                extra = {"sentence": item.message} if self._recognisers.settings.log_text else {}
+                log.warning("a recogniser reports a problem", extra=extra)
+                self._fail(self._recognisers.public(item.message))
 
-    def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
+    def _accept_update(self, stream: AudioStream, update: Update, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
         try:
             if len(update.text) > LONGEST_TEXT:
                 raise Refused("limit", TOO_LONG)
             self._accept(update, since)
         except Refused as refused:
-            self._send(_error(refused.code, refused.sentence))
+            self._fail(refused.sentence, refused.code)
             stream.process.kill()
         else:
-            self._send(stream.remember(update, self._recognised()))
-
-    def _recognised(self) -> int:
-        """Return the number of samples before the words that are in no finished sentence yet."""
-        since = self._sentences.since
-        return self._last.samples if since is None else min(self._last.samples, round(max(0.0, since - _BEFORE) * RATE))
+            self._send(stream.remember(update))
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        self._current = None
+        stream.over = True
         if not stream.ended:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         if self._closed:
             return
         self._caught_up(stream)
-        if stream.open is not None:
-            left = finished(stream.open)
+        if stream.last is not None and not stream.last.final:
+            left = finished(stream.last)
             with suppress(Refused):
                 self._accept(left, None)
-                self._send(stream.remember(left, self._last.samples))
-        self._send_position()
+                self._send(stream.remember(left))
+        self._send_position(stream)
 
     # To the client
 
-    def _send_position(self) -> None:
-        if self._stream is None:
-            return
-        self._sent_position = self._stream.position(self._last.samples)
+    def _fail(self, sentence: str, code: str = "audio") -> None:
+        self._send(protocol.Error(code=code, message=sentence))
+
+    def _send_position(self, stream: AudioStream) -> None:
+        recognised = stream.position(stream.progress.samples)
+        listening, received = self.running, stream.received
         self._send(
-            protocol.Listening(
-                stream=self._stream.name,
-                listening=self.running,
-                received=self._stream.received,
-                recognised=self._sent_position,
-            )
+            protocol.Listening(stream=stream.name, listening=listening, received=received, recognised=recognised)
         )
-
-
-def _error(code: str, sentence: str) -> protocol.Error:
-    return protocol.Error(code=code, message=sentence)

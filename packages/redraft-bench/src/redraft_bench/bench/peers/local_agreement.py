@@ -17,11 +17,11 @@ from redraft.captions.stabilise import whole_words
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import run_together
 from redraft.decoding.method import Option
 from redraft.decoding.rules import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import TARGET, common_prefix
+from redraft.decoding.types import TARGET, Prompt, common_prefix
 from redraft.translator import line_breaks
 from redraft_bench.bench.peers.engine import Generated
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
@@ -42,10 +42,14 @@ class Greedy:
         """Decode greedily after ``prompt``, up to ``limit`` of the tokens in ``selection``."""
         ends = self._backend.end_tokens | line_breaks(self._backend).before  # a translation is one line, as everywhere
         asking = decode(
-            prompt, self._meter.begin(Nothing()), Exact(), end_tokens=ends, limit=limit, selection=selection
+            Prompt(prompt, selection=selection),
+            self._meter.begin(Nothing()),
+            Exact(),
+            end_tokens=ends,
+            limit=limit,
         )
         started = time.perf_counter()
-        (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
+        (output,) = run_together([(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
         taken = self._meter.take(len(prompt), output.tokens, output.finished)
         return Generated(output.tokens, output.finished, seconds, taken.seconds, taken.passes)

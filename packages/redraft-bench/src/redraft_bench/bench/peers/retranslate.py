@@ -49,7 +49,7 @@ class Task:
 
     def selection(self, text: str) -> Selection:
         """Return which tokens the translation of a text may contain, for peers that run on Redraft's backend."""
-        return self._script.selection(text)
+        return self._script(text)
 
     def limit(self, prompt: tuple[int, ...]) -> int:
         """Return the maximum number of output tokens after ``prompt``; below 1 if the prompt is too long."""

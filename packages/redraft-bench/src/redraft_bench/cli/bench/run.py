@@ -115,10 +115,10 @@ def run(
     from redraft_bench.pages.report import write
 
     table = _chosen(TABLES[name], lines, methods)
-    if not common.is_given("lag"):
+    if "lag" not in common.given():
         given["lag"] = table.lag
     given["data"] = given["data"] or table.data
-    if name == "quality" and given["data"] in SETS and not common.is_given("least_words"):
+    if name == "quality" and given["data"] in SETS and "least_words" not in common.given():
         given["least_words"] = TURN + 1
     quality([""], [""], "en")  # fails before the run if a dependency is missing
     # Check languages, data and models before anything runs.
@@ -169,7 +169,7 @@ def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> 
     data, source, own = given.pop("data"), given.pop("source_language"), given.pop("prompt")
     style = Style(source, given.pop("template"), own and prompt_file(own))
     of_stream = {name: given.pop(name) for name in ("limit", "least_words", "lag")}
-    if common.is_given("lag") and not reveals(data):
+    if "lag" in common.given() and not reveals(data):
         raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
     facts: dict[str, object] = {"lag": of_stream["lag"]} if reveals(data) else {}
     facts |= {"least_words": of_stream["least_words"]} if of_stream["least_words"] else {}

@@ -22,11 +22,9 @@ export class Captions extends EventTarget {
   #owner;
   #most;
   #onTrim;
-  /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final
-      caption, and whether it has ever had a partial one. */
+  /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a final caption, and whether it
+      has ever had a partial one. */
   #utterances = new Map();
-  /** Row -> the same entry. */
-  #entries = new WeakMap();
   #following = true;
   /** The last scroll position. */
   #top = 0;
@@ -73,7 +71,6 @@ export class Captions extends EventTarget {
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
     const cell = this.#write(entry, key, text, unstable);
     cell.classList.remove("removed");
-    entry.open.add(key);
     entry.live = true;
     this.#tidy(entry);
     this.#grow(cell);
@@ -95,7 +92,6 @@ export class Captions extends EventTarget {
     cell.classList.add(failed ? "failed" : "final");
     this.#tidy(entry);
     if (entry.live) this.#grow(cell); // not after a reload, when hundreds come at once
-    entry.open.delete(key);
     entry.ended.add(key);
     this.#settle(entry);
     return true;
@@ -117,7 +113,6 @@ export class Captions extends EventTarget {
     if (this.#owner) cell?.classList.toggle("unseen", hidden);
     if (!cell || this.#owner || !hidden) return;
     this.#announcer.unsay(cell.textContent);
-    entry.open.delete(key);
     entry.ended.delete(key);
     cell.classList.remove("final", "failed");
     cell.classList.add("removed");
@@ -169,19 +164,14 @@ export class Captions extends EventTarget {
     this.#follow();
   }
 
-  /** Whether an utterance has ended in every visible language; others may never arrive. */
-  #complete({ ended }) {
-    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#unchosen.has(key));
-  }
-
-  /** Whether an utterance has ended in every visible target language; one with a source only has not. */
-  #translated({ open, ended }) {
-    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#unchosen.has(key));
+  /** Whether an utterance has ended in every visible language, or in every target among them; others may never arrive. */
+  #complete({ ended }, { sources = true } = {}) {
+    return [...this.#languages].every(([key, { spoken }]) => ended.has(key) || this.#unchosen.has(key) || (spoken && !sources));
   }
 
   #entry(utterance, speaker) {
     if (!this.#utterances.has(utterance)) {
-      this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set(), live: false });
+      this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), ended: new Set(), live: false });
     }
     const entry = this.#utterances.get(utterance);
     entry.speaker = speaker ?? entry.speaker;
@@ -210,7 +200,6 @@ export class Captions extends EventTarget {
       entry.cells.set(key, cell);
       entry.row.append(cell);
     }
-    this.#entries.set(entry.row, entry);
     this.#rows.append(entry.row);
     if (this.#rows.childElementCount > this.#most) this.#trim();
   }
@@ -218,10 +207,11 @@ export class Captions extends EventTarget {
   /** Remove the oldest row, preferably a finished one, without moving the view of a reader who has scrolled up. */
   #trim() {
     const rows = [...this.#rows.children];
-    const oldest = rows.find((row) => this.#translated(this.#entries.get(row))) ?? rows[0];
+    const entryOf = (row) => this.#utterances.get(row.dataset.utterance);
+    const oldest = rows.find((row) => this.#complete(entryOf(row), { sources: false })) ?? rows[0];
     const before = this.#following ? 0 : this.#view.scrollHeight;
     oldest.remove();
-    forget(this.#entries.get(oldest));
+    forget(entryOf(oldest));
     this.#onTrim();
     if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
   }

@@ -12,10 +12,8 @@ const MOST = 500;
 /** Minimum width of a readable column in pixels, at standard type size. */
 const NARROW = 170;
 
-export class Columns {
+export class Columns extends Captions {
   #place;
-  #languages;
-  #captions;
   #shown;
   #stopChoosing = () => {};
   #head = element("div", { className: "head", role: "row" });
@@ -30,8 +28,7 @@ export class Columns {
    * @param {boolean} [owner] whether it is the session's owner who sees them
    */
   constructor(place, region, targets, spoken, transcript, owner = false) {
-    this.#place = place;
-    this.#languages = new Map(withSpoken(spoken, targets).map((tag) => [tag, { name: ownNameOf(tag), spoken: !targets.includes(tag) }]));
+    const languages = new Map(withSpoken(spoken, targets).map((tag) => [tag, { name: ownNameOf(tag), spoken: !targets.includes(tag) }]));
     const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
     const earlier = element("p", { className: "earlier", hidden: true }, link);
     const onTrim = () => {
@@ -39,31 +36,30 @@ export class Columns {
       earlier.hidden = false;
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
-    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, owner, onTrim });
-    this.#head.append(...[...this.#languages].map(([tag, language]) => titleOf(tag, language)));
-    view.append(earlier, element("div", { className: "table", role: "table", ariaLabel: "Captions" }, this.#head, this.#captions.rows));
+    super(view, languages, new Announcer(region), { most: MOST, owner, onTrim });
+    this.#place = place;
+    this.#head.append(...[...languages].map(([tag, language]) => titleOf(tag, language)));
+    view.append(earlier, element("div", { className: "table", role: "table", ariaLabel: "Captions" }, this.#head, this.rows));
     place.replaceChildren(view, this.#newest);
     this.#newest.addEventListener("click", () => {
-      this.#captions.toNewest();
+      this.toNewest();
       view.focus();
     });
-    this.#captions.addEventListener("follow", () => (this.#newest.hidden = this.#captions.following));
+    this.addEventListener("follow", () => (this.#newest.hidden = this.following));
     new ResizeObserver(() => this.#arrange()).observe(place);
-    this.showOnly(new Set(this.#languages.keys()));
+    this.showOnly(new Set(languages.keys()));
   }
 
-  /** Show only these languages; the others are updated too. */
   showOnly(keys) {
     this.#shown = keys;
     for (const title of this.#head.children) title.hidden = !keys.has(title.dataset.key);
-    this.#captions.showOnly(keys);
+    super.showOnly(keys);
     this.#arrange();
   }
 
-  /** The type size has changed. */
   resized() {
     this.#arrange();
-    this.#captions.resized();
+    super.resized();
   }
 
   /** The fewer columns there are, the larger the type. */
@@ -75,19 +71,7 @@ export class Columns {
     const stacked = clientWidth < this.#shown.size * NARROW * scale;
     if (stacked === classList.contains("stacked")) return;
     classList.toggle("stacked", stacked);
-    this.#captions.resized();
-  }
-
-  partial(message) {
-    this.#captions.partial(message);
-  }
-
-  final(message) {
-    this.#captions.final(message);
-  }
-
-  hidden(message) {
-    this.#captions.hidden(message);
+    super.resized();
   }
 
   /**
@@ -98,12 +82,12 @@ export class Columns {
   choose(chosen) {
     this.#place.toggleAttribute("data-editing", Boolean(chosen));
     this.#stopChoosing();
-    this.#stopChoosing = chosen ? choose(this.#captions.rows, chosen) : () => {};
+    this.#stopChoosing = chosen ? choose(this.rows, chosen) : () => {};
   }
 
   /** Translation has failed: there will be no final caption. */
   failed({ utterance, language }) {
-    this.#captions.final({ utterance, language, text: t("Not translated"), failed: true });
+    this.final({ utterance, language, text: t("Not translated"), failed: true });
   }
 }
 

@@ -16,5 +16,10 @@ export function button(text, clicked, properties = {}) {
   return made;
 }
 
+/** Write a text, but not an equal one again: screen readers would announce it. */
+export function write(place, text) {
+  if (place.textContent !== text) place.textContent = text;
+}
+
 export const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
 export const press = (button, pressed) => button.setAttribute("aria-pressed", String(pressed));

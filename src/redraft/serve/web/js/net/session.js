@@ -30,8 +30,8 @@ export class Session extends EventTarget {
   #server = "";
   /** Maximum length of a message in bytes. */
   #most = 0;
-  #live = false;
-  #waiting = false;
+  /** The newest "state"; empty before the session and when it was left. */
+  #state = "";
   #speaking = false;
 
   /** @param {import("./memory.js").Memory} memory the stored state */
@@ -139,13 +139,13 @@ export class Session extends EventTarget {
     this.#forget();
     clearTimeout(this.#retry);
     this.#retry = 0;
-    this.#live = false;
+    this.#state = "";
     this.#connection?.close();
     this.#connection = null;
   }
 
   #connect() {
-    if (!this.#waiting) this.#emit("state", "connecting");
+    if (this.#state !== "waiting") this.#turn("connecting");
     clearTimeout(this.#retry);
     this.#retry = 0;
     this.#refusal = null;
@@ -226,12 +226,10 @@ export class Session extends EventTarget {
     if (forgotten) this.#restore();
     else this.#restored();
     this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
-    this.#live = true;
-    this.#waiting = false;
+    this.#turn("live");
     if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // for audio from before a reload
     if (!this.speaking && !resumed) this.finishSpoken();
     this.#flush();
-    this.#emit("state", "live");
   }
 
   /** Declare what viewers may see, before anything else. */
@@ -291,21 +289,29 @@ export class Session extends EventTarget {
 
   #done() {
     this.leave();
-    this.#emit("state", "over");
+    this.#turn("over");
   }
 
   #closed() {
-    this.#live = false;
     const refusal = this.#refusal;
     if (refusal && !(this.#memory.session.token && PASSING.has(refusal.code))) {
-      this.leave();
-      this.#emit("state", "over");
+      this.#done();
       this.#emit("problem", refusal);
       return;
     }
-    if (!this.#waiting) this.#emit("state", "waiting");
-    this.#waiting = true;
+    this.#turn("waiting");
     this.#retry = setTimeout(() => this.#connect(), this.#backoff.next());
+  }
+
+  get #live() {
+    return this.#state === "live";
+  }
+
+  /** Say another state. */
+  #turn(state) {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#emit("state", state);
   }
 
   #emit(type, detail) {

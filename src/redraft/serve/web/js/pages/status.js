@@ -1,7 +1,7 @@
 // What the page says about itself: an error in a banner, until it is dismissed, a status line, the state of the
 // connection, and the model that translates.
 
-import { at, element } from "../captions/elements.js";
+import { at, element, write } from "../captions/elements.js";
 import { t } from "../captions/words.js";
 
 const [bar, calm] = ["problem", "notice"].map(at);
@@ -29,11 +29,6 @@ export function problem(sentence) {
 export function notice(line, topic = "connection") {
   notices.set(topic, line);
   write(calm, [...notices.values()].find(Boolean) ?? "");
-}
-
-/** Do not rewrite equal text: screen readers would announce it again. */
-function write(element, sentence) {
-  if (element.textContent !== sentence) element.textContent = sentence;
 }
 
 const WORDS = {

@@ -1,6 +1,6 @@
 // Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
-import { at } from "../captions/elements.js";
+import { at, write } from "../captions/elements.js";
 import { BrowserRecognition, NOT_HERE, canRecognise } from "./browser-recognition.js";
 import { ServerRecognition } from "./server-recognition.js";
 
@@ -105,7 +105,7 @@ export class Speaking {
     this.#state = state;
     this.#silent = 0;
     at("microphone").dataset.state = state;
-    write(WORDS[state]);
+    this.#write(WORDS[state]);
     at("level").hidden = this.#by !== SERVER || state !== "listening";
     at("level").value = 0;
     at("listen").textContent = this.listening ? "Stop listening" : "Listen";
@@ -118,12 +118,10 @@ export class Speaking {
     if (this.#state !== "listening") return;
     this.#silent = peak ? 0 : this.#silent + 1;
     at("level").value = peak ? Math.max(0, 1 + Math.log10(peak) / 3) : 0; // from -60 dB
-    write(this.#silent > SILENT ? NO_SOUND : WORDS.listening);
+    this.#write(this.#silent > SILENT ? NO_SOUND : WORDS.listening);
   }
-}
 
-/** Do not rewrite equal text: screen readers would announce it again. */
-function write(words) {
-  const place = at("microphone").querySelector("span");
-  if (place.textContent !== words) place.textContent = words;
+  #write(words) {
+    write(at("microphone").querySelector("span"), words);
+  }
 }

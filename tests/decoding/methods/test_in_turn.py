@@ -9,18 +9,34 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import Aligned
-from redraft.decoding.methods.combined import FirstNonEmpty
+from redraft.decoding.methods.combined import InTurn
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
-from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
+from redraft.decoding.types import (
+    DRAFT_MODEL,
+    EMPTY_DRAFT,
+    Asking,
+    Context,
+    Draft,
+    Drafter,
+    Prompt,
+    Provenance,
+    Rows,
+    Score,
+    Verdict,
+)
 from tests.fakes import RandomModel, greedy
 
 tokens = st.lists(st.integers(0, 4), max_size=20).map(tuple)
 seeds = st.integers(0, 10_000)
 
 
-class Every:
+def in_turn(*drafters: Drafter) -> InTurn:
+    return InTurn(*((drafter, Exact()) for drafter in drafters))
+
+
+class Every(Drafter):
     """Drafts one token in every ``period``-th call, asking its own model first; records what it observes."""
 
     def __init__(self, token: int, period: int = 1, prompt_rows: int = 1) -> None:
@@ -28,9 +44,9 @@ class Every:
         self.calls = 0
         self.told: list[tuple[Draft, Verdict]] = []
 
-    def propose(self, context: Context) -> Asking[Draft]:
+    def drafting(self, context: Context) -> Asking[Draft]:
         self.calls += 1
-        yield Score(context.prompt, model=DRAFT_MODEL)
+        yield Score(context.prompt.ids, model=DRAFT_MODEL)
         if self.calls % self.period:
             return Draft(prompt_rows=self.prompt_rows)
         return Draft((self.token,), (-1,), (Provenance.MODEL,), prompt_rows=self.prompt_rows)
@@ -41,7 +57,7 @@ class Every:
 
 def drafted(first: Every, second: Every, passes: int) -> tuple[list[Draft], int]:
     model = RandomModel(4, end_bias=-100)
-    asking = decode((1, 2), FirstNonEmpty(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
+    asking = decode(Prompt((1, 2)), in_turn(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
     drafts: list[Draft] = []
     asked = 0
     request = next(asking)
@@ -77,7 +93,7 @@ def test_prompt_rows_are_those_of_whoever_wants_most() -> None:
 
 def test_nothing_then_nothing_is_autoregression() -> None:
     model = RandomModel(2, end_bias=-100)
-    asking = decode((1, 2), FirstNonEmpty(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
+    asking = decode(Prompt((1, 2)), in_turn(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
     assert run(asking, model, 0).passes == 5
     assert all(request.draft == EMPTY_DRAFT for request in model.requests)
 
@@ -88,9 +104,9 @@ def test_previous_output_first(
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
     second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(3, 10, model.end_tokens)
-    drafter = FirstNonEmpty(PreviousOutput(), second)
+    drafter = in_turn(PreviousOutput(), second)
     output = run(
-        decode(prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
+        decode(Prompt(prompt), drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
     )
     expected = greedy(model, prompt, limit)
     assert list(output.tokens) == expected
