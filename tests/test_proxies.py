@@ -87,7 +87,7 @@ def model(url: str) -> None:
     from redraft.backends.remote.client import RemoteClient
 
     with closing(RemoteClient("vllm", url, "", RemoteOptions())) as server:
-        server.get("/v1/models")
+        server.ask("/v1/models")
 
 
 ALL = pytest.mark.parametrize("reach", [recogniser, client, model])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -22,13 +23,10 @@ def address_parts(url: str, *schemes: str) -> SplitResult | None:
 def is_local(url: str) -> bool:
     """Whether an address is on this machine, which no proxy can reach."""
     host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
+    with suppress(ValueError):
         address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def proxy_for(url: str) -> str | None:

@@ -13,14 +13,13 @@ from typing import TextIO
 
 from redraft import __version__
 from redraft.backends.machine import processor
-from redraft.models.disk import parts
+from redraft.models.disk import parts, sha256_of
 
 
 @cache
 def file_hash(path: Path) -> str:
     """Return the first 12 hex digits of a file's SHA-256."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return sha256_of(path)[:12]
 
 
 def text_hash(text: str) -> str:

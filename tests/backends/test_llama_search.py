@@ -118,13 +118,13 @@ def test_what_cannot_be_searched(path: Path) -> None:
 def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches of several languages do not take turns, in which each would compute its cache again."""
     asked: list[tuple[int, bool]] = []
-    rows = LlamaCpp._aside
+    score_ = LlamaCpp.score
 
-    def watched(self: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> Rows:
-        asked.extend((slot, not score.draft) for slot, score in requests)
-        return rows(self, requests)
+    def watched(self: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        asked.extend((slot, not score.draft) for slot, score in requests if score.is_aside)
+        return score_(self, requests)
 
-    monkeypatch.setattr(LlamaCpp, "_aside", watched)
+    monkeypatch.setattr(LlamaCpp, "score", watched)
     options: dict[str, Value] = {"doubt": 0, "search": 60_000}
     with Translator.open(
         "demo-tiny", to=["de", "ja", "zh"], options=options, engine={"context_length": 512}

@@ -66,7 +66,7 @@ def test_other_part_is_refused(parts: list[Path]) -> None:
 
 def test_missing_part_is_named(parts: list[Path]) -> None:
     parts[3].unlink()
-    with pytest.raises(ModelError, match="00004-of-00005.gguf' does not exist; it is a part of 'tiny-00001-of"):
+    with pytest.raises(ModelError, match="00004-of-00005.gguf' does not exist"):
         open_model(str(parts[0]))
 
 

@@ -11,8 +11,6 @@ import re
 from redraft.backends.library import load
 from redraft.errors import ModelError
 
-__all__ = ["have_amx", "kernels_mark", "lib"]
-
 try:
     lib = load()
 except (ImportError, OSError, RuntimeError) as error:

@@ -25,7 +25,6 @@ from redraft.backends.llama_model import LlamaModel, complaints
 from redraft.backends.numpy_rows import Matrix
 from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
-from redraft.decoding.types import Draft
 from redraft.errors import ContextOverflow, ModelError
 
 
@@ -74,12 +73,6 @@ class Batch:
     def close(self) -> None:
         """Free the structure."""
         lib.llama_batch_free(self._batch)
-
-
-def leaf_paths(draft: Draft) -> list[list[int]]:
-    """Return the nodes from the root to each leaf, leaves in draft order."""
-    inner = set(draft.parents)
-    return [draft.path(node) for node in range(len(draft)) if node not in inner]
 
 
 def _array(pointer: Any, size: int) -> Any:

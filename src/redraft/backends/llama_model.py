@@ -150,17 +150,17 @@ class LlamaModel:
         return handle
 
     def _refuse_unfit(self) -> None:
-        kinds = {
-            "is a diffusion model": lib.llama_model_is_diffusion,
-            "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder,
-        }
-        reasons = [reason for reason, test in kinds.items() if test(self.handle)]
         # llama.cpp would run an embedding model like a language model.
         usual = {".attention.causal": "true", ".pooling_type": "0"}
-        if any(key.endswith(end) and value != usual[end] for key, value in self.metadata.items() for end in usual):
-            reasons.append("is made for embeddings, and says nothing")
-        if reasons:
-            raise CapabilityError(f"model {self.path.name!r} {reasons[0]}; a decoder-only model is needed")
+        embeds = any(key.endswith(end) and value != usual[end] for key, value in self.metadata.items() for end in usual)
+        reasons = {
+            "is a diffusion model": lib.llama_model_is_diffusion(self.handle),
+            "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder(self.handle),
+            "is made for embeddings, and says nothing": embeds,
+        }
+        for reason, there in reasons.items():
+            if there:
+                raise CapabilityError(f"model {self.path.name!r} {reason}; a decoder-only model is needed")
 
     def _read_metadata(self) -> Iterator[tuple[str, str]]:
         for index in range(lib.llama_model_meta_count(self.handle)):

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from redraft.backends.llama_context import Feed, LlamaContext, feed_of, leaf_paths
+from redraft.backends.llama_context import Feed, LlamaContext, feed_of
 from redraft.decoding.types import ROOT, Score, common_prefix
 from redraft.errors import CapabilityError
 
@@ -51,10 +51,6 @@ class LlamaSlot:
     ordered: int = 0
     places: dict[int, int] | None = None
 
-    def read_ahead(self, score: Score) -> Iterator[Feed]:
-        """Yield what must be decoded before `prepare`: nothing."""
-        return iter(())
-
     def prepare(self, score: Score) -> Feed:
         """Roll the cache back to the prefix it shares with the request, and return the ids to decode.
 
@@ -79,7 +75,7 @@ class LlamaSlot:
         """
         prefix, draft, start = score.prefix, score.draft, len(score.prefix)
         held = {self.sequence: self.ids} | self.branches
-        paths = leaf_paths(draft)
+        paths = [draft.path(node) for node in range(len(draft)) if node not in draft.parents]
         ids = [prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
         found = [max((common_prefix(each, wanted), sequence) for sequence, each in held.items()) for wanted in ids]
         most = [len(wanted) - 1 if self.branches else start - score.prompt_rows for wanted in ids]
@@ -177,7 +173,10 @@ class AnchoredSlot:
                 continue
             if place > len(self.ids):
                 yield self._read(prefix[len(self.ids) : place], 0)
-            self._place_anchor(most)
+            while len(self.anchors) >= most:
+                self._drop_anchor()  # the longest one, which this one replaces
+            self.anchors.append((self.spare.pop(), len(self.ids)))
+            self.context.share(self.sequence, self.anchors[-1][0])
 
     def prepare(self, score: Score) -> Feed:
         """Return the rest of the ids to decode, after `read_ahead`."""
@@ -202,13 +201,6 @@ class AnchoredSlot:
         anchor, length = self.anchors[-1]
         self.context.share(anchor, self.sequence)
         return length
-
-    def _place_anchor(self, most: int) -> None:
-        """Copy the sequence as it is, instead of the longest anchor if there are ``most``."""
-        while len(self.anchors) >= most:
-            self._drop_anchor()
-        self.anchors.append((self.spare.pop(), len(self.ids)))
-        self.context.share(self.sequence, self.anchors[-1][0])
 
     def _drop_anchor(self) -> None:
         anchor, _length = self.anchors.pop()

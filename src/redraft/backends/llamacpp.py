@@ -20,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise, zip_longest
+from itertools import accumulate, chain, groupby, pairwise, zip_longest
 from pathlib import Path
 
 from redraft.backends.llama_context import Feed, LlamaContext, rows_in
@@ -194,26 +194,24 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
         if any(score.is_aside for _, score in requests):
-            return [self._aside(requests)]
-        self._check(requests)
+            asked = [(slot, self._search_beside(requests), score) for slot, score in requests]
+        else:
+            self._check(requests)
+            # llama.cpp batches sequences only if they are in order of number without gaps.
+            ordered = sorted(requests, key=lambda request: request[0])
+            asked = [(slot, self._slots[slot], score) for slot, score in ordered]
         answers: dict[int, Rows] = {}
-        # llama.cpp batches sequences only if they are in order of number without gaps.
-        ordered = sorted(requests, key=lambda request: request[0])
         try:
-            for context in self._contexts:
-                answers |= self._answer(context, [each for each in ordered if self._slots[each[0]].context is context])
+            for context, each in groupby(asked, key=lambda one: one[1].context):
+                answers |= self._answer(context, [*each])
         except BaseException:  # an interrupt too: what was prepared has not been computed
-            for slot, _score in requests:
-                self._slots[slot].forget()
+            for _slot, state, _score in asked:
+                state.forget()
             raise
         return [answers[slot] for slot, _score in requests]
 
-    def _aside(self, requests: Sequence[tuple[int, Score]]) -> Rows:
-        """Return the rows of a search, whose pass is its own.
-
-        Raises:
-            ContextOverflow: the hypotheses do not fit into the cache.
-        """
+    def _search_beside(self, requests: Sequence[tuple[int, Score]]) -> LlamaSlot | AnchoredSlot:
+        """Return what holds the hypotheses of a search, whose pass is its own."""
         (slot, score), *others = requests
         state = self._slots[slot]
         if others or isinstance(state, AnchoredSlot) or Capability.HYPOTHESES not in self.capabilities:
@@ -230,17 +228,12 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             )
             self._search = LlamaSlot(context, 0, list(range(1, MOST + 1)))
         search = self._search
-        try:
-            if state is not self._searched or not score.draft:
-                search.forget()
-                if state.ids and state.context.copy(state.sequence, search.context, search.sequence):
-                    search.ids = state.ids
-                self._searched = state
-            logits = self._decode(search.context, search.prepare(score))
-            return NumpyRows(logits, score.prompt_rows - 1, search.places)
-        except BaseException:  # what was prepared has not been computed
+        if state is not self._searched or not score.draft:
             search.forget()
-            raise
+            if state.ids and state.context.copy(state.sequence, search.context, search.sequence):
+                search.ids = state.ids
+            self._searched = state
+        return search
 
     def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
         """Return the logits of a pass, and learn what it costs."""
@@ -250,19 +243,19 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         self._took(len(feed), len(logits), own if self._alone and context.running == 1 else wall)
         return logits
 
-    def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
+    def _answer(
+        self, context: LlamaContext, asked: Sequence[tuple[int, LlamaSlot | AnchoredSlot, Score]]
+    ) -> dict[int, Rows]:
         """Return the rows of each slot after one pass of a context."""
-        if not requests:
-            return {}
-        ahead = [self._slots[slot].read_ahead(score) for slot, score in requests]
+        ahead = [state.read_ahead(score) for _, state, score in asked if isinstance(state, AnchoredSlot)]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])
-        feeds = [self._slots[slot].prepare(score) for slot, score in requests]
+        feeds = [state.prepare(score) for _, state, score in asked]
         ends = [0, *accumulate(map(rows_in, feeds))]
         logits = self._decode(context, [*chain(*feeds)])
         return {
-            slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
-            for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
+            slot: NumpyRows(logits[start:end], score.prompt_rows - 1, state.places)
+            for (slot, state, score), (start, end) in zip(asked, pairwise(ends), strict=True)
         }
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:

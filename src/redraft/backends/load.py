@@ -234,8 +234,6 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
         MissingExtra: transformers is not installed.
         OptionError: the device does not exist.
     """
-    if name == HF_PREFIX:
-        raise ModelError(f"model {name!r} has no name: use {HF_PREFIX}NAME of the hub, or the folder of a model")
     place = name.removeprefix(HF_PREFIX)
     local = resolve(place) if place.lower().endswith(".gguf") else _folder(place)
     with from_extra("hf", f"model {name!r} needs"):

@@ -46,20 +46,16 @@ class Processor:
 
 def processor(cpuinfo: Path = CPUINFO) -> Processor:
     """Return the processor of this machine, the first of several."""
-    facts = _first_entry(cpuinfo)
+    facts: dict[str, str] = {}
+    with suppress(OSError), cpuinfo.open(encoding="utf-8", errors="replace") as lines:
+        # There is an entry per core, with an empty line between.
+        pairs = (line.split(":", 1) for line in takewhile(lambda line: ":" in line, lines))
+        facts = {key.strip(): value.strip() for key, value in pairs}
     # ARM entries have no name, only the part number of the core.
     part = f"ARM {facts.get('CPU implementer', '')} {facts['CPU part']}" if "CPU part" in facts else ""
     name = facts.get("model name") or part or platform.processor() or platform.machine()
     numbers = f"{facts['cpu family']}-{facts['model']}" if {"cpu family", "model"} <= facts.keys() else ""
     return Processor(name, frozenset((facts.get("flags") or facts.get("Features") or "").split()), numbers)
-
-
-def _first_entry(cpuinfo: Path) -> dict[str, str]:
-    """Return the lines up to the first empty one by key: the file has an entry per core."""
-    with suppress(OSError), cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-        pairs = (line.split(":", 1) for line in takewhile(lambda line: ":" in line, lines))
-        return {key.strip(): value.strip() for key, value in pairs}
-    return {}
 
 
 @cache

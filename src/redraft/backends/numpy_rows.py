@@ -156,8 +156,7 @@ class NumpyRows(MatrixRows):
         row = self.row(node)
         if _FEW < k < len(row):
             candidates = np.flatnonzero((row >= np.partition(row, -k)[-k]) & (row > -np.inf))
-            best: list[int] = candidates[np.argsort(-row[candidates], kind="stable")][:k].tolist()
-            return best
+            return [*candidates[np.argsort(-row[candidates], kind="stable")][:k].tolist()]
         row = row if row.flags.writeable else row.copy()
         found: list[int] = []
         values: list[float] = []

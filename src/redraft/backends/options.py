@@ -134,11 +134,7 @@ class BackendOptions:
 
     def __post_init__(self) -> None:
         for name in taken_by(type(self)):
-            option, value = OPTIONS[name], getattr(self, name)
-            if isinstance(option, Option) and option.whole and not option.is_switch:
-                whole(name, value, int(option.low), int(option.high))
-            else:
-                option.check(value)
+            object.__setattr__(self, name, OPTIONS[name].check(getattr(self, name)))
         whole("slots", self.slots, 1, self.MOST_SLOTS)
 
 

@@ -74,7 +74,8 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         slot = backend.slot_bytes(LlamaOptions().context_length)
     if (largest := curve.sizes[-1]) < every[-1]:
         notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
-    signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
+    threads, exact = chosen.threads or "adaptive", bool(chosen.exact)
+    signed = signature(path, "synthetic", "none", seed=0, threads=threads, exact=exact)
     if as_json:
         rows = [
             {"new_tokens": size, "milliseconds": seconds * 1e3, "over_one": seconds / curve(1), "spread": spread}

@@ -7,6 +7,7 @@ Studio ("Import models" in its documentation) has files like those on the hub in
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -36,6 +37,12 @@ def size_of(path: Path) -> int:
     return sum(part.stat().st_size for part in parts(path) if part.is_file())
 
 
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def check_gguf(path: Path) -> None:
     """Check that all files of a model are GGUF files before llama.cpp opens the first one.
 
@@ -53,14 +60,12 @@ def check_gguf(path: Path) -> None:
             with part.open("rb") as file:
                 beginning = file.read(40)
         except FileNotFoundError as error:
-            ending = f"it is a part of {path.name!r}" if path.exists() else "`redraft models` lists models to download"
-            raise ModelError(f"{name} does not exist; {ending}") from error
-        except IsADirectoryError as error:
-            raise ModelError(f"model {str(part)!r} is a folder; a GGUF file is needed") from error
+            raise ModelError(f"{name} does not exist; `redraft models` lists models to download") from error
         except OSError as error:
-            raise ModelError(f"{name} cannot be read: {error.strerror}") from error
+            raise ModelError(f"{name} cannot be read: {error.strerror}; a GGUF file is needed") from error
         if not beginning.startswith(b"GGUF"):
-            raise ModelError(f"{name} is not a GGUF file, since it begins with {beginning!r}: download it again")
+            why = f"it begins with {beginning!r}" if beginning else "it is empty"
+            raise ModelError(f"{name} is not a GGUF file, since {why}: download it again")
 
 
 #: Prefix of names -> program.

@@ -5,7 +5,6 @@ Downloading needs the ``hub`` extra; using downloaded models does not.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import tomllib
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from redraft.errors import ModelError, first_sentence, from_extra
 from redraft.folders import cache_folder
+from redraft.models.disk import sha256_of
 from redraft.proxies import proxy_for
 
 
@@ -77,21 +77,17 @@ def cached_path(name: str, listed: Mapping[str, ListedModel]) -> Path | None:
     """
     if name not in listed:
         return None
-    paths = _paths(name, listed[name])
+    place, paths = _places(name, listed[name])
     if not all(path.exists() for path in paths.values()):
         raise ModelError(f"model {name!r} has not been downloaded yet; run: redraft models get {name}")
-    return _opened(listed[name], paths)
+    return place
 
 
-def _paths(name: str, model: ListedModel) -> dict[str, Path]:
-    """Return where each file of a model is, or will be."""
+def _places(name: str, model: ListedModel) -> tuple[Path, dict[str, Path]]:
+    """Return the file of a translation model, or the folder of a recogniser, and where each file is, or will be."""
     folder = models_folder() / (name if model.language else "")
-    return {file: folder / file for file in model.files}
-
-
-def _opened(model: ListedModel, paths: Mapping[str, Path]) -> Path:
-    path = next(iter(paths.values()))
-    return path.parent if model.language else path
+    paths = {file: folder / file for file in model.files}
+    return folder if model.language else next(iter(paths.values())), paths
 
 
 #: The file with the name of the default model, in the folder of downloaded ones.
@@ -158,11 +154,11 @@ def fetch(name: str, revision: str | None = None) -> tuple[Path, str]:
         ModelError: there is no network, or the download failed, or a file has another hash, and was removed.
     """
     model = (CATALOGUE | SPEECH)[name]
-    paths = _paths(name, model)
-    there = model.commit and all(path.exists() for path in paths.values())
-    if there and revision in (None, model.commit) and _hashes(paths) == model.files:
-        return _opened(model, paths), model.commit
-    return _opened(model, paths), _download(name, model, paths, revision or model.commit or "main")
+    place, paths = _places(name, model)
+    right = all(path.exists() and sha256_of(path) == model.files[file] for file, path in paths.items())
+    if right and revision in (None, model.commit):
+        return place, model.commit
+    return place, _download(name, model, paths, revision or model.commit or "main")
 
 
 def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision: str) -> str:
@@ -186,7 +182,7 @@ def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision
         ) from error
     expected = {each.rfilename: each.lfs.sha256 for each in found.siblings or () if each.lfs}
     expected |= model.files if found.sha == model.commit else {}
-    wrong = [file for file, digest in _hashes(paths).items() if digest != expected.get(file, digest)]
+    wrong = [file for file, path in paths.items() if file in expected and sha256_of(path) != expected[file]]
     for file in wrong:
         paths[file].unlink()
     if wrong:
@@ -195,12 +191,3 @@ def _download(name: str, model: ListedModel, paths: Mapping[str, Path], revision
             f"again{newest}"
         )
     return str(found.sha)
-
-
-def _hashes(paths: Mapping[str, Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file."""
-    found = {}
-    for name, path in paths.items():
-        with path.open("rb") as file:
-            found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found

@@ -116,25 +116,25 @@ def test_only_what_is_over_quickly_is_sent_again() -> None:
     client = answering(slow)
     sent = sent_by(client)
     with pytest.raises(ModelError, match="did not answer within 0.5 seconds"):
-        client.post("/x", {})
+        client.ask("/x", {})
     assert len(sent) == 1
 
     answers = iter([httpx2.Response(503, json={}), httpx2.Response(200, json={"a": 1})])
     client = answering(lambda request: next(answers))
     sent = sent_by(client)
-    assert client.post("/x", {}) == {"a": 1} and len(sent) == 2
+    assert client.ask("/x", {}) == {"a": 1} and len(sent) == 2
 
     client = answering(lambda request: httpx2.Response(500, text=" it\nbroke "))
     sent = sent_by(client)
     with pytest.raises(ModelError, match="answers HTTP 500: it broke$"):
-        client.post("/x", {})
+        client.ask("/x", {})
     assert len(sent) == 1
 
 
 def test_redirects_are_not_followed() -> None:
     client = answering(lambda request: httpx2.Response(302, headers={"Location": "http://127.0.0.1:9/"}))
     with pytest.raises(ModelError, match="answers HTTP 302: Found"):
-        client.get("/x")
+        client.ask("/x")
 
 
 def spoiled(server: FakeServer, place: str, value: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -80,8 +80,7 @@ class TorchRows(MatrixRows):
         # `topk` does not specify which of several equals it returns, so all candidates are sorted again.
         candidates = torch.nonzero((logits >= logits.topk(k).values[-1]) & (logits > -math.inf)).flatten()
         order = torch.sort(logits[candidates], descending=True, stable=True)
-        best: list[int] = candidates[order.indices[:k]].tolist()
-        return best
+        return [*candidates[order.indices[:k]].tolist()]
 
     def array(self, node: int) -> NDArray[Any]:
         """Return the logits after ``node`` for NumPy."""

@@ -57,19 +57,17 @@ class Masks:
         windowed = kinds is None or "sliding_attention" in kinds
         self._window: int | None = (getattr(text, "sliding_window", None) or None) if windowed else None
         #: Layer types, if the model takes a mask for each; otherwise it takes one mask.
-        self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
+        self._kinds = sorted(set(kinds)) if kinds is not None and self._window else [ONE_MASK]
         self._dtype = dtype
 
     def of(self, rows: Sequence[PassRow], width: int, length: int, device: torch.device) -> dict[str, Tensor]:
         """Return the (batch, 1, width, length) additive masks of a pass by layer type, or as `ONE_MASK`."""
         seen = torch.stack([_visible(row, width, length) for row in rows])
-        if self._window is None:
-            return {ONE_MASK: self._added(seen, device)}
-        near = self._added(seen & torch.stack([_near(row, width, length, self._window) for row in rows]), device)
-        if not self._kinds:
-            return {ONE_MASK: near}
-        far = self._added(seen, device)
-        return {kind: near if kind == "sliding_attention" else far for kind in self._kinds}
+        near = seen
+        if self._window is not None:
+            near = seen & torch.stack([_near(row, width, length, self._window) for row in rows])
+        windowed = (ONE_MASK, "sliding_attention")
+        return {kind: self._added(near if kind in windowed else seen, device) for kind in self._kinds}
 
     def _added(self, seen: Tensor, device: torch.device) -> Tensor:
         seen = seen[:, None].to(device)

@@ -56,8 +56,8 @@ class SourcePrompts:
         start = getattr(config, "decoder_start_token_id", None) if start is None else start
         if start is None:
             raise CapabilityError(f"model {name!r} has no decoder_start_token_id")
-        self._start = int(start)
-        self._forced: int | None = generation.forced_bos_token_id
+        self._start, forced = int(start), generation.forced_bos_token_id
+        self._begin = (self._start,) if forced is None else (self._start, int(forced))
         base = tokenizer.base
         known = getattr(base, "lang_code_to_id", None) or _matching(_CODE, base.get_added_vocab())
         self._codes = LanguageCodes(known)
@@ -89,8 +89,7 @@ class SourcePrompts:
         """
         if self._tags or self._codes:
             raise CapabilityError(f"model {self._name!r} needs a target language, so it can only translate")
-        decoder = (self._start,) if self._forced is None else (self._start, self._forced)
-        return Prompt(decoder, tuple(self._tokenizer.tokenize(text)), tuple(self._tokenizer.encoder_ids(text)))
+        return Prompt(self._begin, tuple(self._tokenizer.tokenize(text)), tuple(self._tokenizer.encoder_ids(text)))
 
     def _begun(self, source: Language, target: Language) -> tuple[int, ...]:
         """Return the decoder's first ids; sets the tokenizer's source language if it has one."""
@@ -101,7 +100,7 @@ class SourcePrompts:
                 base.src_lang = self._codes.name_of(source, "source language")
             return (code,) if self._start in self._codes.ids else (self._start, code)
         self._check_pair(source, target)
-        return (self._start,) if self._forced is None else (self._start, self._forced)
+        return self._begin
 
     def _sentence(self, source: Language, target: Language) -> str:
         """Return the sentence that T5 expects before a text to translate."""
@@ -217,12 +216,6 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         short._sharing = self._sharing
         self._sharing.append(short)
         return short
-
-    def close(self) -> None:
-        """Free the cache, and the weights unless another backend shares them."""
-        if self in self._sharing:
-            self._sharing.remove(self)
-        super().close()
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:

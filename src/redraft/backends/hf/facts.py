@@ -200,18 +200,15 @@ def _unfit(config: Any, text: Any) -> str:
         model_class = model_class[0]
     if model_class is None:
         return "is no language model with a decoder"
-    if getattr(model_class, "_is_stateful", False):
-        return "has recurrent layers, so its memory cannot be rolled back"
+    taken = set(inspect.signature(model_class.forward).parameters)
     foreign = set(getattr(text, "layer_types", None) or ()) - _CROPPABLE
-    if foreign:
-        return f"has layers of type {', '.join(sorted(foreign))}, whose memory cannot be rolled back"
-    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return "is an encoder"
-    if getattr(text, "use_bidirectional_attention", False):
-        return "attends to what comes after"
-    if getattr(text, "num_kv_shared_layers", 0):
-        return "shares caches between layers, which this backend does not"
-    missing = _NEEDED - set(inspect.signature(model_class.forward).parameters)
-    if cache_argument(model_class) is None:
-        missing.add("past_key_values")
-    return f"takes no {' nor '.join(sorted(missing))}, which rolling back and batches need" if missing else ""
+    missing = (_NEEDED - taken) | ({"past_key_values"} if taken.isdisjoint(_CACHE_NAMES) else set())
+    reasons = {
+        "has recurrent layers, so its memory cannot be rolled back": getattr(model_class, "_is_stateful", False),
+        f"has layers of type {', '.join(sorted(foreign))}, whose memory cannot be rolled back": foreign,
+        "is an encoder": config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "attends to what comes after": getattr(text, "use_bidirectional_attention", False),
+        "shares caches between layers, which this backend does not": getattr(text, "num_kv_shared_layers", 0),
+        f"takes no {' nor '.join(sorted(missing))}, which rolling back and batches need": missing,
+    }
+    return next((reason for reason, there in reasons.items() if there), "")

@@ -42,7 +42,9 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = _with_weights(kind, name, source, config, getattr(torch, options.dtype))
     if "gguf_file" in source[1]:
-        _forget_format(model)
+        # The weights are floats now, but transformers would refuse to save them.
+        model.hf_quantizer = None
+        vars(model.config).pop("quantization_config", None)
     return backend_of(model.to(device), tokenizer, short, options)
 
 
@@ -87,23 +89,13 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     return decoder
 
 
-def _forget_format(model: Any) -> None:
-    """Drop what transformers notes about a GGUF file: the weights are floats now, but it would refuse to save them."""
-    model.hf_quantizer = None
-    for noted in (model, model.config):
-        for name in ("quantization_config", "quantization_method", "is_quantized"):
-            if name in vars(noted):
-                delattr(noted, name)
-
-
 def device_of(wanted: str) -> torch.device:
     """Return the device for an option.
 
     Raises:
         OptionError: the device does not exist.
     """
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    if wanted == "cuda" and not torch.cuda.is_available():
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
         raise OptionError("device cuda is not available: use cpu or auto, or install a torch with CUDA")
-    return torch.device(wanted)
+    return torch.device("cuda" if there and wanted != "cpu" else "cpu")

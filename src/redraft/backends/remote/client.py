@@ -68,32 +68,34 @@ class RemoteClient:
         except ValueError as error:
             raise ModelError(f"{self._name} cannot be reached{self._way}: {first_sentence(error)}") from error
 
-    def get(self, path: str) -> Any:
-        """Send a GET request and return the JSON response.
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send a GET request, or a POST request with a JSON body, and return the JSON response.
 
         Raises:
             ModelError: the server cannot be reached, refuses, or does not return JSON.
         """
-        return self._read(self._send("GET", path, None))
-
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send a POST request with a JSON body and return the JSON response; raises as `get`."""
-        return self._read(self._send("POST", path, body))
+        answer = self._send(path, body)
+        if answer.status_code != 200:
+            raise self._refusal(answer)
+        return self._parsed(answer.text)
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Generator[Any, None, None]:
         """Send a POST request and yield the events of the response; closing the generator ends the request.
 
         Raises:
-            ModelError: as in `get`, or the connection is lost, or the server reports an error.
+            ModelError: as in `ask`, or the connection is lost, or the server reports an error.
         """
-        with closing(self._send("POST", path, body, stream=True)) as answer, self._failures():
+        with closing(self._send(path, body, stream=True)) as answer, self._failures():
             if answer.status_code != 200:
                 answer.read()
                 raise self._refusal(answer)
             # Read to the end, so that the connection can be reused.
             for line in answer.iter_lines():
                 if line.startswith("data:") and line[5:].strip() != "[DONE]":
-                    yield self._event(line[5:])
+                    event = self._parsed(line[5:])
+                    if isinstance(event, dict) and "error" in event:
+                        raise ModelError(f"{self._name} failed while it answered: {_words(str(event['error']))}")
+                    yield event
 
     def close(self) -> None:
         """Close the connections."""
@@ -111,8 +113,8 @@ class RemoteClient:
         """Return the error for a response that lacks something."""
         return ModelError(f"{self._name} gave an answer {what}")
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, stream: bool = False) -> httpx2.Response:
-        waits = RETRIES.waits()
+    def _send(self, path: str, body: Mapping[str, Any] | None, stream: bool = False) -> httpx2.Response:
+        waits, method = RETRIES.waits(), "GET" if body is None else "POST"
         while True:
             wait = next(waits, None)
             with self._failures():
@@ -137,22 +139,11 @@ class RemoteClient:
         except httpx2.TransportError as error:
             raise ModelError(f"{self._name} cannot be reached{self._way}: {first_sentence(error)}") from error
 
-    def _read(self, answer: httpx2.Response) -> Any:
-        if answer.status_code != 200:
-            raise self._refusal(answer)
+    def _parsed(self, text: str) -> Any:
         try:
-            return answer.json()
+            return json.loads(text)
         except ValueError as error:
             raise self.malformed("that is not JSON") from error
-
-    def _event(self, text: str) -> Any:
-        try:
-            event = json.loads(text)
-        except ValueError as error:
-            raise self.malformed("that is not JSON") from error
-        if isinstance(event, dict) and "error" in event:
-            raise ModelError(f"{self._name} failed while it answered: {_words(str(event['error']))}")
-        return event
 
     def _refusal(self, answer: httpx2.Response) -> ModelError:
         if answer.status_code in _REFUSED:

@@ -88,7 +88,7 @@ def served(client: RemoteClient, wanted: str) -> tuple[str, str, int]:
         ModelError: the model is not served.
     """
     with client.reading("without a list of models"):
-        models = {str(each["id"]): each for each in client.get("/v1/models")["data"]}
+        models = {str(each["id"]): each for each in client.ask("/v1/models")["data"]}
         own = {name: each for name, each in models.items() if not each.get("parent")}
     if not wanted and len(own) == 1:
         wanted = next(iter(own))
@@ -107,7 +107,7 @@ def check_ids(client: RemoteClient, model: RemoteModel) -> None:
     """
     text = "Guten Tag, 12 Katzen und 猫。"
     try:
-        answer = client.post("/tokenize", {"model": model.name, "prompt": text, "add_special_tokens": False})
+        answer = client.ask("/tokenize", {"model": model.name, "prompt": text, "add_special_tokens": False})
     except Absent:
         return
     with client.reading("without the ids of a text"):
@@ -193,7 +193,7 @@ class Vllm(RemoteDialect):
             return False
 
     def _complete(self, ids: Sequence[int], count: int, k: int, **more: Any) -> Any:
-        answer = self.client.post(_ROUTE, self._body(ids, count, k, **more))
+        answer = self.client.ask(_ROUTE, self._body(ids, count, k, **more))
         with self.client.reading("without a completion"):
             return answer["choices"][0]
 
@@ -244,7 +244,7 @@ class Sglang(RemoteDialect):
             "return_text_in_logprobs": False,
             "sampling_params": sampling,
         }
-        answer = self.client.post("/generate", body)
+        answer = self.client.ask("/generate", body)
         with self.client.reading("without a completion"):
             return answer["meta_info"]
 

@@ -38,7 +38,10 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     try:
         model = _described(*served(clients[0], address.model), address.tokenizer)
         check_ids(clients[0], model)
-        verifies = options.plugin and dialect(clients[0], model).probe(_unlikely(model))
+        # Ids from different parts of the vocabulary, which no model would generate in this order.
+        unlikely = [model.vocabulary_size // part for part in (2, 7, 3, 5, 11, 4)]
+        unlikely = [token for token in unlikely if token not in model.end_tokens]
+        verifies = options.plugin and dialect(clients[0], model).probe(unlikely)
     except BaseException:
         for client in clients:
             client.close()
@@ -48,12 +51,6 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
         each.dialect.verifies = verifies
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
     return backends
-
-
-def _unlikely(model: RemoteModel) -> list[int]:
-    """Return ids from different parts of the vocabulary, which no model would generate in this order."""
-    size = model.vocabulary_size
-    return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
 
 
 def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> RemoteModel:
