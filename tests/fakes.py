@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.backend import Capability
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import Capability, CostCurve
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.rules import walk
 from redraft.decoding.segments import PromptSegment

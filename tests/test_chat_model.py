@@ -13,7 +13,7 @@ import pytest
 from redraft import Caption, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
-from redraft.captions.templates import choose_template
+from redraft.captions.prompt import choose_template
 from redraft.errors import MissingExtra, ModelError
 from redraft_bench.scripts import real_models
 from redraft_bench.scripts.real_models import QWEN_SMALL, Parts

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.cues import SubtitleWriter
-from redraft.captions.formats.jsonl import read_jsonl
-from redraft.captions.formats.read import read_lines
+from redraft.captions.formats.read import read_jsonl, read_lines
 from redraft.captions.formats.write import JsonlWriter
 from redraft.cli.main import cli
 from redraft.decoding.decode import decode

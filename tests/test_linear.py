@@ -17,9 +17,8 @@ from rich.console import Console
 from redraft.captions import answer, sentence
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.cues import SubtitleWriter
-from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import Item, ended, printable, read_lines, read_text, received
+from redraft.captions.formats.read import Item, ended, printable, read_jsonl, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
 from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends

@@ -14,8 +14,8 @@ from pydantic.json_schema import models_json_schema
 
 from redraft import __version__, protocol
 from redraft.captions.events import LONGEST_TEXT
-from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
-from redraft.protocol.bodies import Offer, Sentences, Text, Translate, Translations
+from redraft.captions.formats.write import FORMATS, TRANSCRIPTS
+from redraft.protocol import Offer, Sentences, Text, Translate, Translations
 from redraft.protocol.codes import CODES, tag_of
 from redraft.serve.http import endpoints
 from redraft.serve.http.endpoints import OPERATIONS, Endpoint

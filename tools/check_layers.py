@@ -49,7 +49,6 @@ CORE = (
     "captions/state",
     "captions/metadata",
     "captions/sentence",
-    "captions/settings",
     "captions/stabilise",
     "captions/translation",
     "captions/words",

@@ -22,8 +22,7 @@ from rich.segment import Segment
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
 from redraft.captions.talk import load_talk
-from redraft.cli.demo.player import Player
-from redraft.cli.demo.stage import Stage
+from redraft.cli.demo.stage import Player, Stage
 from redraft.decoding.methods import get_method
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"

@@ -77,7 +77,7 @@ CHECKS = {
         "remote",
         f"translate {{text}} --input text --to de --model vllm:{NOBODY}/x",
         "cannot be reached",
-        "redraft.backends.remote.open",
+        "redraft.backends.remote.backend",
     ),
     "serve": Check("serve", f"serve --port {_PORT}", "Guten Morgen."),
     "fanout": Check("serve", f"serve --port {_PORT}", "Guten Morgen.", "redraft_fanout.store", str(setup_env.FANOUT)),

@@ -21,14 +21,12 @@ from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.backends.options import NOTHING
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
-from redraft.captions.prompt import Prompter, clean
+from redraft.captions.prompt import TEMPLATES, Prompter, Request, choose_template, clean
 from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
-from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.spoken import AUTO, Spoken
-from redraft.captions.state import START, State
+from redraft.captions.state import START, Settings, State, Vocabulary
 from redraft.captions.style import Style
-from redraft.captions.templates import TEMPLATES, Request, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import Watch, close_slots, open_slots, run_together

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redraft.backends import costs
 from redraft.backends.costs import FORGOTTEN, ROUNDS, SURE, LearnedCosts, Measured, measure
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from tests.fakes import RandomModel
 
 AMX = CostCurve((1, 2, 4, 8, 16, 32, 64), (1.0, 1.44, 1.49, 1.89, 2.12, 3.66, 6.91))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.backends.costs import UPDATES_A_SECOND, busy_share, languages_in_time, pace, update_seconds
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 
 #: A model of 1.5 billion parameters on one core, and a small one.
 SLOW = CostCurve((1, 2, 16, 64), (0.11, 0.125, 0.25, 0.7))

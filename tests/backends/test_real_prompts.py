@@ -13,8 +13,7 @@ import pytest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter, control_token
-from redraft.captions.templates import Request
+from redraft.captions.prompt import Prompter, Request, control_token
 from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE
 from tests.real_tokenizers import FAMILIES, vocabulary
 

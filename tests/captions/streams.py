@@ -8,8 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from redraft.captions.events import Caption, Event, Update
-from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
-from redraft.captions.state import State
+from redraft.captions.state import PLAIN, Settings, State, Vocabulary, Writing
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run_together

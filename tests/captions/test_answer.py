@@ -10,8 +10,7 @@ import pytest
 
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Update
-from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.state import START
+from redraft.captions.state import START, Settings, Vocabulary
 from redraft.captions.translation import Translation
 from redraft.decoding.drive import run_together
 from redraft.decoding.ends import LineBreaks

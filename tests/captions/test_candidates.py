@@ -14,7 +14,7 @@ from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption
 from redraft.captions.finals import Flaw, copied, flaw_of, is_better
 from redraft.captions.state import Decoded, State
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import Searching
 from redraft.decoding.ends import NO_BREAKS
 from redraft.decoding.methods import get_method

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from redraft import Caption, Update
 from redraft.captions.events import Failure
-from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.state import State
+from redraft.captions.state import Settings, State, Vocabulary
 from redraft.captions.translation import Translation
 from redraft.captions.words import WORD
 from redraft.decoding.drive import run

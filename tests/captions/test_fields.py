@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter
-from redraft.captions.templates import Request, filled, prompt_file
+from redraft.captions.prompt import Prompter, Request, filled, prompt_file
 from redraft.errors import OptionError
 
 ENGLISH, GERMAN = parse_language("en"), parse_language("de")

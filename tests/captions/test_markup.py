@@ -15,8 +15,7 @@ from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.script import writing_of
-from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.state import START
+from redraft.captions.state import START, Settings, Vocabulary
 from redraft.captions.translation import REPEATED, Translation
 from redraft.decoding.drive import run_together
 from redraft.decoding.ends import LineBreaks

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.prompt import Prompter, clean
-from redraft.captions.templates import TEMPLATES, VARIABLES, Request, Template, choose_template
+from redraft.captions.prompt import TEMPLATES, VARIABLES, Prompter, Request, Template, choose_template, clean
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM, ToyTokenizer

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions import templates
+from redraft.captions import prompt
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter
-from redraft.captions.templates import Request, choose_template
+from redraft.captions.prompt import Prompter, Request, choose_template
 from redraft.errors import OptionError
 from redraft.models.hub import CATALOGUE
 
@@ -133,7 +132,7 @@ def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
 
 def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prompter = Prompter(HY_MT2, parse_language("en"), parse_language("de"))
-    monkeypatch.setattr(templates, "closest", None)  # it takes milliseconds
+    monkeypatch.setattr(prompt, "closest", None)  # it takes milliseconds
     assert prompter.segments(PLAIN)
 
 
@@ -211,7 +210,7 @@ def test_language_outside_is_warned_of(
 
 
 def test_every_model_of_the_table_is_in_the_catalogue() -> None:
-    assert set(templates.COVERED) <= set(CATALOGUE)
+    assert set(prompt.COVERED) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])

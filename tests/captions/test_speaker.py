@@ -11,8 +11,8 @@ from rich.console import Console
 
 from redraft.captions.events import Caption, Failure, Update, as_object
 from redraft.captions.formats.cues import SubtitleWriter
-from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
+from redraft.captions.formats.read import read_jsonl
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter
 from redraft.errors import InputError
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.captions.events import Event
-from redraft.captions.settings import Settings
-from redraft.captions.state import START, Ids, State
+from redraft.captions.state import START, Ids, Settings, State
 from redraft.captions.translation import Answered
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run

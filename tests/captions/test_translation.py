@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from redraft.captions import translation
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.settings import PLAIN, Settings, Writing
+from redraft.captions.state import PLAIN, Settings, Writing
 from redraft.captions.translation import UNANSWERED
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run

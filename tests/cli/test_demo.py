@@ -25,7 +25,7 @@ from redraft import interrupt
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
-from redraft.cli.demo.player import FIGURES, Counts, Player, Sentence, print_table
+from redraft.cli.demo.stage import FIGURES, Counts, Player, Sentence, print_table
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Tally
 from redraft.speech import microphone, process

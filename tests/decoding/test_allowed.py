@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.allowed import AllowedRows
-from redraft.decoding.decode import decode
+from redraft.decoding.decode import AllowedRows, decode
 from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
 from redraft.decoding.methods.sampling import Rejection
 from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (
     NOTHING_BARRED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 
 
 def test_lines_between_and_beyond() -> None:

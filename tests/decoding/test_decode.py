@@ -12,8 +12,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.rules import Exact
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact, Sampler
 from redraft.decoding.types import Context, Draft, Drafter, Output, Prompt, Provenance, Rule, Verdict
 from tests.fakes import END, Everything, RandomModel, greedy
 

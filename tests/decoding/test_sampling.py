@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.captions.events import Update
-from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.state import START
+from redraft.captions.state import START, Settings, Vocabulary
 from redraft.captions.translation import Translation
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Sampler
 from redraft.decoding.types import ROOT, Prompt
 from tests.fakes import RandomModel
 

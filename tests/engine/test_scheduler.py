@@ -17,7 +17,7 @@ from redraft.backends.costs import LearnedCosts, busy_share
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import Language
 from redraft.captions.style import Style
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
 from redraft.engine.lanes import Lane, Waiting, Work

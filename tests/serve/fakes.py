@@ -11,7 +11,7 @@ import numpy as np
 
 from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Caption, Update
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix

@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from redraft import deadlines
 from redraft.captions.events import Update
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.engine.engine import Engine, Engines, Stopped
 from redraft.engine.scheduler import UNLIMITED
 from redraft.protocol import Begin, Wanted

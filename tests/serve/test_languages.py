@@ -11,7 +11,7 @@ from redraft import Caption, Style, Update
 from redraft.captions import spoken
 from redraft.client import Client
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.session_audio import Recognisers
 from tests.captions.detector import Detector
 from tests.serve.javascript import in_node
 from tests.serve.servers import running

@@ -12,8 +12,8 @@ import resource
 import pytest
 
 from redraft.errors import OptionError
-from redraft.serve import process
-from redraft.serve.process import allow_open_files
+from redraft.serve import run
+from redraft.serve.run import allow_open_files
 
 
 def fail(text: str) -> None:
@@ -29,7 +29,7 @@ def written(stream: io.BytesIO) -> str:
 @pytest.mark.parametrize("details", [False, True])
 def test_json_lines(details: bool) -> None:
     stream = io.BytesIO()
-    process.set_up_logs(details=details, stream=stream)
+    run.set_up_logs(details=details, stream=stream)
     log = logging.getLogger("redraft.serve.test")
     log.info("connected", extra={"session": "abc"})
     log.debug("not of interest")
@@ -49,7 +49,7 @@ def test_json_lines(details: bool) -> None:
 @pytest.mark.parametrize("details", [False, True])
 def test_plain_lines(details: bool) -> None:
     stream = io.BytesIO()
-    process.set_up_logs(details=details, plain=True, stream=stream)
+    run.set_up_logs(details=details, plain=True, stream=stream)
     logging.getLogger("redraft.serve.test").info("connected", extra={"session": "abc"})
     try:
         fail("a secret")
@@ -63,7 +63,7 @@ def test_plain_lines(details: bool) -> None:
 
 def test_foreign_logs() -> None:
     stream = io.BytesIO()
-    process.set_up_logs(details=False, stream=stream)
+    run.set_up_logs(details=False, stream=stream)
     try:
         fail("a secret")
     except ValueError:
@@ -75,10 +75,10 @@ def test_foreign_logs() -> None:
 
 def test_logs_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logging does not wait for the reader, nor does the end of the process for long; later lines follow."""
-    monkeypatch.setattr(process, "_MOST_LINES", 100)
+    monkeypatch.setattr(run, "_MOST_LINES", 100)
     reading, writing = os.pipe()
     with io.FileIO(reading) as reader, io.FileIO(writing, "w") as stream:
-        process.set_up_logs(details=False, plain=True, stream=stream)
+        run.set_up_logs(details=False, plain=True, stream=stream)
         log = logging.getLogger("redraft.serve.test")
         for number in range(1000):
             log.info("%d %s", number, "x" * 1000)

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from redraft.captions.events import Order, Update
-from redraft.captions.formats.jsonl import read_jsonl, read_simulstreaming
-from redraft.captions.formats.read import Item, ended, read_lines, read_text
+from redraft.captions.formats.read import Item, ended, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.speech import servers
 from redraft.speech.audio import RATE
 from redraft.speech.dialects import sherpa, vosk

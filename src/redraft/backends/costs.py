@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from redraft.decoding.backend import Backend
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import Backend, CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
 #: Number of the latest passes of a size that count, and the number of passes of all sizes after which one is forgotten.

@@ -207,7 +207,7 @@ def open_copies(
     # Tokenizers need no PyTorch, without which transformers advises to install it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     with from_extra("remote", f"model {name!r} needs"):
-        from redraft.backends.remote.open import open_remote
+        from redraft.backends.remote.backend import open_remote
     return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from redraft.backends.costs import LearnedCosts
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.errors import CapabilityError, ContextOverflow
 
 S = TypeVar("S")

@@ -14,5 +14,5 @@ OWN_SCRIPT_KEY = "redraft.own_script"
 #: Chat template, a Jinja program.
 CHAT_KEY = "tokenizer.chat_template"
 
-#: The published prompts, the tables of `prompts.toml`: `redraft.captions.templates` takes long to import.
+#: The published prompts, the tables of `prompts.toml`: `redraft.captions.prompt` takes long to import.
 TEMPLATE_NAMES = ("hy-mt2", "hy-mt1.5", "milmmt", "cat-translate", "translategemma", "tower", "qwen3", "chat")

@@ -1,11 +1,24 @@
-"""Turn a source text into prompt ids, so that a growing source shares the longest possible prefix.
+"""Prompts: published ones, a model's own and a user's own, rendered for a source and cut into segments.
+
+Warnings about languages are for translation models alone: chat models name too many, or none.
+
+A base model translates by examples, which a text with fields may hold:
+
+    English: Good morning.
+    German: Guten Morgen.
+
+    English: {source}
+    German:
+
+A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
+becomes one.
 
 Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) precedes
 the source; only what the template requires follows it.  A prompt consists of *segments*: the template's text, in which
 control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
 end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
 
-`redraft.captions.templates` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.templates`)
+`redraft.captions.prompt` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.prompt`)
 replaces these.
 
 This module uses no engine: the caller passes ``tokenize``.
@@ -13,18 +26,321 @@ This module uses no engine: the caller passes ``tokenize``.
 
 from __future__ import annotations
 
+import logging
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
+import jinja2
+from jinja2 import meta
+
+from redraft.captions.answer import closed
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
-from redraft.captions.languages import Language
-from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.templates import END_MARK, TEMPLATES, Request, Template, choose_template, filled
+from redraft.captions.languages import Language, closest, parse_language
+from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, TEMPLATE_NAMES
 from redraft.decoding.segments import PromptSegment
-from redraft.errors import ModelError, OptionError
+from redraft.errors import ModelError, OptionError, first_sentence
+
+#: Template -> its table.
+PUBLISHED: dict[str, dict[str, Any]] = tomllib.loads((files("redraft.captions") / "prompts.toml").read_text("utf-8"))
+#: Publisher -> tag of each of its languages -> the name that its prompts give it; empty if they use ours.
+LANGUAGES: dict[str, dict[str, str]] = {
+    publisher: {tag: name for tag, _, name in (each.partition(":") for each in languages.split())}
+    for publisher, languages in PUBLISHED.pop("languages").items()
+}
+#: Models of the catalogue -> their languages in `LANGUAGES`, those to suggest first.
+COVERED: dict[str, str] = PUBLISHED.pop("covered")
+#: How many models are suggested.
+_SUGGESTED = 2
+
+
+@lru_cache(1024)  # finding it takes milliseconds, and every prompt needs it
+def among(language: Language, tags: Iterable[str]) -> Language | None:
+    """Return which of ``tags`` serves for a language; None if none does."""
+    return closest(language, map(parse_language, tags))
+
+
+def suggestion(language: Language) -> str:
+    """Return which models support a language, as a clause, such as "translategemma-4b supports it"."""
+    names = [name for name, row in COVERED.items() if among(language, tuple(LANGUAGES[row]))][:_SUGGESTED]
+    if not names:
+        return "`redraft models` lists models with more languages"
+    return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it (see `redraft models`)"
+
+
+_LINES = "{% for left, right in PAIRS %}{{ left }} = {{ right }}{% if not loop.last %}\n{% endif %}{% endfor %}"
+#: The fields of a user's prompt, and their values in Jinja.
+FIELDS = {
+    "source": "{{ source }}",
+    "source_language": "{{ source_language.name }}",
+    "target_language": "{{ target_language.name }}",
+    "source_code": "{{ source_language.code }}",
+    "target_code": "{{ target_language.code }}",
+    "terms": _LINES.replace("PAIRS", "terms"),
+    "context": _LINES.replace("PAIRS", "context"),
+}
+#: The fields of a model's prompt.  Earlier sentences precede the source, and their translations begin the answer.
+_CONTINUED = {
+    "source": "{% for before, _ in context %}{{ before }}{% if source_language.spaced %} {% endif %}{% endfor %}"
+    "{{ source }}",
+    "code": "{{ known_target.code }}",
+}
+_BEGUN = "{{ context | map('last') | join(' ' if target_language.spaced else '') }}"
+#: A field; all other braces are text.
+_FIELD = re.compile(r"\{(\w[^\s{}]*)\}")
+#: Fields for texts of the user; each may occur once.
+_TEXTS = ("source", "terms", "context")
+
+
+def prompt_file(path: Path) -> str:
+    """Return the text of a prompt file.
+
+    Raises:
+        OptionError: it cannot be read as UTF-8, or is not a prompt (`filled`).
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin files with a byte order mark
+    except (OSError, UnicodeError) as error:
+        raise OptionError(f": {str(path)!r} cannot be read as UTF-8 text: {first_sentence(error)}", "prompt") from error
+    filled(text)  # fails now, not when a stream starts
+    return text
+
+
+def filled(prompt: str) -> str:
+    """Return a user's prompt as a Jinja text.
+
+    Args:
+        prompt: the text up to the start of the answer; a line break at its end is dropped, and open thoughts there are
+            closed.  ``{source}`` occurs once; ``{terms}`` and ``{context}`` become a line ``term = translation`` for
+            each term and for each earlier sentence.  Other braces are text.
+
+    Raises:
+        OptionError: a field is unknown, is missing or occurs twice.
+    """
+    return _replaced(closed(prompt.removesuffix("\n")), FIELDS)
+
+
+def continued(prompt: str) -> str:
+    """Return the prompt in a model's metadata as a Jinja text; it has the fields ``{source}``, once, and ``{code}``.
+
+    Raises:
+        OptionError: as in `filled`.
+    """
+    return _replaced(prompt, _CONTINUED) + _BEGUN
+
+
+def _replaced(text: str, fields: Mapping[str, str]) -> str:
+    """Return a text as Jinja, with values in place of its fields."""
+    literal, *parts = _FIELD.split(text)
+    names = parts[::2]
+    for name in names:
+        if name not in fields:
+            allowed = ", ".join(f"{{{each}}}" for each in fields)
+            raise OptionError(f": {{{name}}} is not a field; allowed: {allowed}", "prompt")
+        if name in _TEXTS and names.count(name) > 1:
+            raise OptionError(f": {{{name}}} may occur once, not {names.count(name)} times", "prompt")
+    if "source" not in names:
+        raise OptionError(": {source} is missing; it stands for the text to translate", "prompt")
+    literals = [
+        each.replace("{", '{{ "{" }}') for each in (literal, *parts[1::2])
+    ]  # everything of Jinja begins with it
+    return literals[0] + "".join(fields[name] + after for name, after in zip(names, literals[1:], strict=True))
+
+
+log = logging.getLogger(__name__)
+
+Metadata: TypeAlias = Mapping[str, str]
+
+#: Variables of a text: the source; the glossary and the earlier sentences, as pairs; the earlier sentences without
+#: translations, joined by spaces; the two languages, and those of the model that serve for them
+#: (`redraft.captions.languages.Language`); and the model's languages by tag, with its names for them.
+VARIABLES = frozenset(
+    "source terms context sources source_language target_language known_source known_target names".split()
+)
+#: Stands for the model's end token in a rendered layout.  Private-use characters: no template strips or escapes them.
+END_MARK = "\ue000end\ue001"
+NO_TEMPLATE = (
+    "the model has no chat template: write a prompt, with examples for a base model, and name it with --prompt"
+)
+_ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
+
+    Attributes:
+        source: the text to translate.
+        context: earlier sentences as (source, translation), oldest first.
+        glossary: required translations as (source term, target term).
+    """
+
+    source: str
+    context: tuple[tuple[str, str], ...] = ()
+    glossary: tuple[tuple[str, str], ...] = ()
+
+
+#: Renders a prompt as one text, from a request with marks in place of texts.
+Layout: TypeAlias = Callable[[Request], str]
+
+
+@lru_cache(64)  # compiling takes milliseconds
+def _compiled(text: str) -> tuple[jinja2.Template, frozenset[str]]:
+    """Compile a Jinja text; return it with the names of the variables in it."""
+    return _ENVIRONMENT.from_string(text), frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt as a text.
+
+    Attributes:
+        text: the Jinja text.
+        name: what it is called: one of `redraft.captions.metadata.TEMPLATE_NAMES`, ``prompt`` (a user's) or ``model``.
+        turns: what goes around the text (see `prompts.toml`).
+        sources, targets: tags of the model's languages; any language if empty.
+        names: the model's names of its languages, by tag.
+        recommended: whether other languages are only warned of.
+        model: the model's name in messages.
+        fits: metadata of such models: alternatives of regular expressions by what they are searched in.
+    """
+
+    text: str
+    name: str
+    turns: Literal["none", "message", "instruction"] = "none"
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    recommended: bool = False
+    model: str = "this model"
+    fits: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Which of `VARIABLES` the prompt has a place for."""
+        found = _compiled(self.text)[1]
+        return found | {"context"} if self.turns == "instruction" else found
+
+    def suits(self, metadata: Metadata) -> bool:
+        """Whether it is for a model with these GGUF metadata."""
+        name = metadata.get("general.name", metadata.get("general.basename", "")).lower()
+        facts = {
+            "name": re.sub(r"[^a-z0-9.]", "", name),
+            "architecture": metadata.get("general.architecture", ""),
+            "chat": metadata.get(CHAT_KEY, ""),
+        }
+        return any(all(re.search(pattern, facts[key]) for key, pattern in each.items()) for each in self.fits)
+
+    def layout(self, metadata: Metadata, source: Language, target: Language) -> Layout:
+        """Return what renders the prompts of a model for a language pair.
+
+        Raises:
+            OptionError: the model was not trained on a language.
+            ModelError: the model has no chat template and needs one, or it cannot be used.
+        """
+        languages = {
+            "source_language": source,
+            "target_language": target,
+            "known_source": self._known(source, self.sources, "source language"),
+            "known_target": self._known(target, self.targets, "target language"),
+        }
+        text, variables = _compiled(self.text)[0], self.variables
+        chat: ChatTemplate | None = None
+        if self.turns != "none":
+            if not metadata.get(CHAT_KEY):
+                raise ModelError(NO_TEMPLATE)
+            chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
+
+        def layout(request: Request) -> str:
+            for option, places in (("glossary", ("terms",)), ("context", ("context", "sources"))):
+                if getattr(request, option) and variables.isdisjoint(places):
+                    add = f"the prompt has no field {{{places[0]}}}, so add it or leave {option} out"
+                    other = f"{self.model} does not support it, so leave it out or use another model"
+                    raise OptionError(f": {add if self.name == 'prompt' else other}", option)
+            rendered = text.render(
+                languages,
+                source=request.source,
+                terms=request.glossary,
+                context=request.context,
+                sources=" ".join(sentence for sentence, _ in request.context),
+                names=self.names,
+            )
+            if chat is None:
+                return rendered
+            if self.turns == "message":
+                return chat.ask(rendered)
+            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
+            return chat(rendered, earlier, f"{source.name}: {request.source}", f"{target.name}:")
+
+        return layout
+
+    def _known(self, language: Language, tags: tuple[str, ...], option: str) -> Language:
+        """Return the language of the model that serves for a language."""
+        found = among(language, tags) if tags else language
+        if found is None and not self.recommended:
+            refused = f"{language.tag!r} is not supported by this model (allowed: {', '.join(tags)})"
+            raise OptionError(f"{refused}; {suggestion(language)}", option)
+        if found is None:
+            log.warning("%s is not among the languages of %s; %s", language.name, self.model, suggestion(language))
+        return language if found is None or self.recommended else found
+
+
+#: The templates of models that follow instructions; models with others only translate.
+_FOLLOWS = ("tower", "qwen3", "chat")
+
+
+def chat_template(metadata: Metadata) -> ChatTemplate | None:
+    """Return a model's chat template, which takes any messages; None if the model only translates.
+
+    Raises:
+        ModelError: the template cannot be used.
+    """
+    if not metadata.get(CHAT_KEY) or choose_template(metadata).name not in _FOLLOWS:
+        return None
+    return ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
+
+
+def _published(name: str) -> Template:
+    """Return a template of `prompts.toml`."""
+    row = dict(PUBLISHED[name])
+    row["text"] = row["text"].replace("{{ instruction }}", PUBLISHED["chat"]["text"])
+    names = LANGUAGES.get(row.pop("languages", ""), {})
+    return Template(name=name, sources=tuple(names), targets=tuple(names), names=names, **row)
+
+
+#: The published templates, by name.
+TEMPLATES = {name: _published(name) for name in PUBLISHED}
+
+
+def choose_template(metadata: Metadata) -> Template:
+    """Return the prompt in a model's GGUF metadata, or else the first published one that suits it.
+
+    Raises:
+        ModelError: none suits it, or its own prompt is invalid.
+    """
+    if PROMPT_KEY in metadata:
+        try:
+            text = continued(metadata[PROMPT_KEY])
+        except OptionError as error:
+            raise ModelError(f"the model's {PROMPT_KEY} cannot be used{str(error).removeprefix('prompt')}") from error
+        sources, targets = (
+            tuple(metadata.get(key, "").replace(",", " ").split())
+            for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY)
+        )
+        return Template(text, "model", sources=sources, targets=targets)
+    for template in TEMPLATES.values():
+        if template.suits(metadata):
+            return template
+    raise ModelError(NO_TEMPLATE)
+
 
 # Private-use characters: no template strips or escapes them, and the user's texts are inserted after splitting.
 _MARK = re.compile("\ue000(end|[0-9]+)\ue001")

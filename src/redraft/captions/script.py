@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 
 from redraft.captions.languages import Language
 from redraft.captions.metadata import OWN_SCRIPT_KEY
-from redraft.captions.settings import Writing
+from redraft.captions.state import Writing
 from redraft.decoding.selection import Selection
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"

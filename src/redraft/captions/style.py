@@ -21,8 +21,8 @@ class Style:
     Attributes:
         source_language: its BCP 47 tag; `auto` if any language may be spoken, so that it is detected
             (`redraft.captions.spoken`).
-        template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
-        prompt: your own prompt (`redraft.captions.templates`), instead of a template.
+        template: name of a prompt template (`redraft.captions.prompt`); None chooses by the model's metadata.
+        prompt: your own prompt (`redraft.captions.prompt`), instead of a template.
         glossary: for each target language that has one, pairs of a source term and its translation.
         also_spoken: tags of further source languages.  Each utterance is translated from the one that it is in, and
             shown as it is where that is the target language.

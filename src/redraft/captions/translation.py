@@ -19,9 +19,8 @@ from redraft.captions.ending import LONG_PAUSE, NEVER, Since, is_committed, lowe
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.finals import Flaw, Way, flaw_of, is_better, repeats, stops_short
 from redraft.captions.sentence import as_sentence
-from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
-from redraft.captions.state import Decoded, Ids, State
+from redraft.captions.state import PLAIN, Decoded, Ids, Settings, State, Vocabulary, Writing
 from redraft.captions.words import has_words
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode

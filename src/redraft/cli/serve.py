@@ -110,7 +110,7 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
     from rich.console import Console
 
     from redraft.engine.engine import Stopped
-    from redraft.serve import access, process, run
+    from redraft.serve import access, run
 
     if new_key is not None:
         if keys is None:
@@ -122,7 +122,7 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
     if given["model"] is None and not chosen.viewers_only:
         introduce(chosen.model)
     console = Console(stderr=True, soft_wrap=True)
-    process.set_up_logs(details=chosen.log_text, plain=console.is_terminal)
+    run.set_up_logs(details=chosen.log_text, plain=console.is_terminal)
     try:
         run.serve(chosen, console if console.is_terminal else None)
     except Stopped as error:  # unlike invalid settings, this may go away after a restart

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from redraft.captions.events import Caption
-from redraft.captions.formats.outputs import TRANSCRIPTS, Output, open_writer
+from redraft.captions.formats.write import TRANSCRIPTS, Output, open_writer
 from redraft.cli.shared import options as common
 from redraft.errors import InputError, OptionError
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Sampler
 from redraft.decoding.types import (
     DRAFT_MODEL,
     ROOT,

@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
-from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import Backend, Capability, CostCurve
 from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare
 from redraft.errors import CapabilityError, RedraftError
 

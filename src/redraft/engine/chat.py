@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from redraft.backends.load import MakesPrompts
 from redraft.captions.chat import ChatTemplate
-from redraft.captions.prompt import control_token, conversation
-from redraft.captions.settings import Vocabulary
-from redraft.captions.templates import chat_template
+from redraft.captions.prompt import chat_template, control_token, conversation
+from redraft.captions.state import Vocabulary
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.methods.ssbd import PreviousOutput

@@ -17,7 +17,7 @@ from typing import Any
 from redraft.captions.events import Event, Failure, Newest, Update
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import Searching, resumed
 from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
 from redraft.errors import RedraftError

@@ -26,8 +26,7 @@ from operator import attrgetter
 from redraft import deadlines
 from redraft.backends.costs import LearnedCosts, busy_share, pace
 from redraft.captions.events import Update
-from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import Backend, Capability, CostCurve
 from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
 from redraft.engine.lanes import Lane, Once, Work

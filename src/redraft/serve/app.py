@@ -32,16 +32,15 @@ from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.http import endpoints, pages
 from redraft.serve.http.compat import check_compat, compat_routes
-from redraft.serve.http.endpoints import demo_talk, refusal
-from redraft.serve.http.qr import QrCodes
+from redraft.serve.http.endpoints import QrCodes, demo_talk, refusal
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import Service
-from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
+from redraft.serve.sessions.session_audio import check_recognition, try_recogniser
 from redraft.serve.settings import ServeSettings
 from redraft.tasks import beside
 

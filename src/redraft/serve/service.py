@@ -14,16 +14,15 @@ from typing import Any, TypeVar
 from redraft import deadlines
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
+from redraft.captions.formats.write import FORMATS, TRANSCRIPTS
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.prompt import prompt_file
 from redraft.captions.script import writing_of
 from redraft.captions.sentence import as_sentence, cut_text, join_text
-from redraft.captions.settings import Settings
 from redraft.captions.spoken import AUTO, Spoken
-from redraft.captions.state import START, State
+from redraft.captions.state import START, Settings, State
 from redraft.captions.style import Style
-from redraft.captions.templates import prompt_file
 from redraft.captions.translation import Translation
 from redraft.captions.words import has_words
 from redraft.decoding.backend import Backend, Capability
@@ -36,8 +35,7 @@ from redraft.engine.lanes import Answer, Failed, Ids, Lane, Once, Task, Wish
 from redraft.engine.scheduler import NoCapacity
 from redraft.errors import CapabilityError, OptionError, RedraftError, Unavailable
 from redraft.models import SHIPPED
-from redraft.protocol import Wanted
-from redraft.protocol.bodies import Offer, OfferedMethod
+from redraft.protocol import Offer, OfferedMethod, Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.settings import ServeSettings

@@ -9,8 +9,7 @@ import transformers
 
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter
-from redraft.captions.templates import Request
+from redraft.captions.prompt import Prompter, Request
 from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE
 from tests.real_tokenizers import FAMILIES, ON_TRANSFORMERS, found, template_of
 

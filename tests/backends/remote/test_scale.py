@@ -19,8 +19,7 @@ from click.testing import CliRunner
 from redraft import Translator, Update
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
-from redraft.backends.remote.backend import RemoteBackend
-from redraft.backends.remote.open import open_remote
+from redraft.backends.remote.backend import RemoteBackend, open_remote
 from redraft.captions.events import Caption, Failure
 from redraft.cli.main import cli
 from redraft.decoding.backend import Backend

@@ -21,8 +21,7 @@ import httpx2
 from redraft import Translator
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
-from redraft.backends.remote.backend import RemoteBackend
-from redraft.backends.remote.open import open_remote
+from redraft.backends.remote.backend import RemoteBackend, open_remote
 from redraft.decoding.backend import Backend
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model

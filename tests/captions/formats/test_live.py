@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleDimensions
 from redraft.captions.events import Caption, Failure
 from redraft.captions.formats.cues import PROFILES
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.outputs import Output, open_writer
+from redraft.captions.formats.write import Output, open_writer
 from redraft.cli.shared.notice import notice
 
 

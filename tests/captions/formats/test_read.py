@@ -16,7 +16,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.read import (
     MAX_TEXT_WORDS,
     UNGROWN,
@@ -26,6 +25,7 @@ from redraft.captions.formats.read import (
     not_empty,
     paced,
     prefixes,
+    read_jsonl,
     read_lines,
     read_text,
     received,

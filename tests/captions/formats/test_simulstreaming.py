@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.jsonl import read_simulstreaming
-from redraft.captions.formats.read import Item, received
+from redraft.captions.formats.read import Item, read_simulstreaming, received
 from redraft.cli.shared.options import INPUTS
 from redraft.cli.shared.stream import updates as updates_of
 

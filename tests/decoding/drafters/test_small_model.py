@@ -16,8 +16,7 @@ from redraft.decoding.drive import run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.bild import Rollback
-from redraft.decoding.rules import Exact
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact, Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import (
     DRAFT_MODEL,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.methods.bild import Rollback
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Sampler
 from redraft.decoding.types import Draft, Provenance
 
 GREEDY = Sampler()

@@ -14,8 +14,7 @@ from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.combined import InTurn
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.methods.ssbd import Biased, PreviousOutput
-from redraft.decoding.rules import Exact
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact, Sampler
 from redraft.decoding.types import Context, Draft, Drafter, Prompt, Provenance, Rule, Score
 from tests.fakes import END, Everything, RandomModel
 

@@ -23,8 +23,7 @@ from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.methods.sampling import Rejection, residual
 from redraft.decoding.methods.ssbd import PreviousOutput
-from redraft.decoding.rules import Exact
-from redraft.decoding.sampling import Sampler
+from redraft.decoding.rules import Exact, Sampler
 from redraft.decoding.types import (
     DRAFT_MODEL,
     ROOT,

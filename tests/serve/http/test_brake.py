@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 from websockets.sync.client import connect
 
-from redraft.serve.http import turns
-from redraft.serve.http.turns import READ_BURST, READ_SHARE, Braked
+from redraft.serve.http import security
+from redraft.serve.http.security import READ_BURST, READ_SHARE, Braked
 from tests.serve.servers import running
 from tests.serve.talking import expected, finals, say
 
@@ -74,7 +74,7 @@ def test_reasons_not_to_read() -> None:
 
 def test_never_modest(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        monkeypatch.setattr(turns, "PATIENCE", 0.05)
+        monkeypatch.setattr(security, "PATIENCE", 0.05)
         now = mock.Mock(return_value=asyncio.get_running_loop().time())
         monkeypatch.setattr(asyncio.get_running_loop(), "time", now)
         found, transport = braked(Costly())
@@ -98,8 +98,8 @@ def flood(to: socket.socket, block: bytes) -> None:
 @pytest.mark.parametrize("kind", FRAMES)
 def test_flood(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Captions go on while a viewer floods, which is closed in the end."""
-    monkeypatch.setattr(turns, "READ_SHARE", 0.001)
-    monkeypatch.setattr(turns, "PATIENCE", 1.0)
+    monkeypatch.setattr(security, "READ_SHARE", 0.001)
+    monkeypatch.setattr(security, "PATIENCE", 1.0)
     with running() as server, server.socket() as owner:
         name = owner.start(method="ar")["session"]
         with connect(f"{server.url.replace('http', 'ws')}/v1/watch/{name}", max_queue=None) as viewer:

@@ -23,7 +23,7 @@ import pytest
 
 from redraft.protocol.codes import Refused
 from redraft.serve.http import pages
-from redraft.serve.http.qr import QrCodes
+from redraft.serve.http.endpoints import QrCodes
 from tests.serve.servers import SECONDS, Running, running
 
 
@@ -46,7 +46,7 @@ def test_qr_code_in_a_thread(server: Running, monkeypatch: pytest.MonkeyPatch) -
         assert go.wait(SECONDS)
         return b"<svg/>"
 
-    monkeypatch.setattr("redraft.serve.http.qr._made", slow)
+    monkeypatch.setattr("redraft.serve.http.endpoints._made", slow)
     with ThreadPoolExecutor() as pool:
         asked = [pool.submit(server.ask, f"/v1/qr?link={quote(link(number), safe='')}") for number in range(3)]
         assert begun.wait(SECONDS)
@@ -69,7 +69,7 @@ def test_one_qr_code_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
         found = await asyncio.gather(*(codes.code(link(number % 2), "hall") for number in range(100)))
         assert found == [b"<svg/>"] * 100
 
-    monkeypatch.setattr("redraft.serve.http.qr._made", make)
+    monkeypatch.setattr("redraft.serve.http.endpoints._made", make)
     asyncio.run(work())
     assert made == [link(0), link(1)]
 
@@ -92,7 +92,7 @@ def test_qr_code_rates() -> None:
         many = await ask(QrCodes(), range(100), 100)
         assert 8 <= many.count("<svg/>") < 20
 
-    with mock.patch("redraft.serve.http.qr._made", return_value=b"<svg/>"):
+    with mock.patch("redraft.serve.http.endpoints._made", return_value=b"<svg/>"):
         asyncio.run(work())
 
 

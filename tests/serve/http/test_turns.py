@@ -19,8 +19,8 @@ from urllib.parse import quote
 import pytest
 from starlette.routing import Router
 
-from redraft.serve.http import turns
-from redraft.serve.http.turns import GAP, LONGEST, SHARE, Turns
+from redraft.serve.http import security
+from redraft.serve.http.security import GAP, LONGEST, SHARE, Turns
 from redraft.serve.run import Listening
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import eventually
@@ -132,8 +132,8 @@ def test_pipelined_requests(server: Running) -> None:
 
 def test_too_many_of_an_address(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are refused, and counted; those of another address are served."""
-    monkeypatch.setattr(turns, "MOST_WAITING", 10)
-    monkeypatch.setattr(turns, "GAP", 0.2)
+    monkeypatch.setattr(security, "MOST_WAITING", 10)
+    monkeypatch.setattr(security, "GAP", 0.2)
     with ExitStack() as stack:
         opened = at_once(server, [get("/health")] * 30, stack)
         there = ("127.0.0.1", server.port)
@@ -183,7 +183,7 @@ class Quick(asyncio.SelectorEventLoop):
 @pytest.mark.parametrize("burst", [0.01, 0.05])
 def test_share_while_an_engine_works(burst: float, working: bool, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a burst, turns have their share of the time, and otherwise as much as there is; none waits for long."""
-    monkeypatch.setattr(turns, "BURST", burst)
+    monkeypatch.setattr(security, "BURST", burst)
     used = [0.0]
     taking = Turns(lambda: working, lambda: used[0])
 

@@ -22,7 +22,7 @@ from redraft import deadlines
 from redraft.backends.load import default_contexts
 from redraft.backends.remote.address import is_remote
 from redraft.serve.app import check, make_app, open_hub
-from redraft.serve.process import allow_open_files, set_up_logs
+from redraft.serve.run import allow_open_files, set_up_logs
 from redraft.serve.service import STOPPED
 from redraft.serve.settings import ServeSettings, load
 

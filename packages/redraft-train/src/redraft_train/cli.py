@@ -132,8 +132,8 @@ def finetune(
         if early_exit or samples or more["learn"] == LEARNT[1]:
             raise OptionError("--teacher excludes --early-exit, --samples and --learn translations")
     try:
+        from redraft.captions.prompt import prompt_file
         from redraft.captions.style import Style
-        from redraft.captions.templates import prompt_file
         from redraft_train.adapt import FineTuning
         from redraft_train.lora import Lora
         from redraft_train.prefixes import Cuts

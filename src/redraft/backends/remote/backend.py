@@ -1,4 +1,4 @@
-"""A model on a server as a backend: one request verifies a draft, and one request continues an output by many tokens.
+"""A model on a server as a backend: what is served, its tokenizer, which is read here, and its requests.
 
 The server keeps the cache.  A draft costs a request whatever its length.  Without a draft, the server is asked for
 several greedy tokens, and later requests of the decoding loop are answered from its response as long as they follow it:
@@ -7,16 +7,26 @@ ten passes become one request, with the same rows.
 A server that verifies drafts itself (vLLM with the plug-in) receives the rule's bias towards each token, accepts what
 the rule would, and continues: an update is one request.  The rule still judges every row locally, so a bias that
 differs from the rule's costs requests, never correctness.
+
+Prompts are made on this machine with the model's own tokenizer, as for transformers models, so that a transcript cannot
+insert control tokens; the server receives ids.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+from redraft.backends.hf.facts import end_tokens, loaded, metadata, pad_token, source_of
+from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import RemoteOptions
-from redraft.backends.remote.dialect import RemoteDialect
+from redraft.backends.remote.address import Address
+from redraft.backends.remote.client import RemoteClient
+from redraft.backends.remote.dialect import RemoteDialect, RemoteModel, Sglang, Vllm, check_ids, served
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside
 from redraft.backends.slots import Slotted
 from redraft.decoding.backend import Capability
@@ -120,3 +130,60 @@ class RemoteBackend(Slotted[RowLine]):
             steps = self.dialect.continued(prefix, count, k, draft, score.biases or ())
             line = RowLine(prefix, beside(steps, draft, k), score=score)
         return self._follow(slot, line).answer(score)
+
+
+log = logging.getLogger(__name__)
+
+
+def open_remote(address: Address, options: RemoteOptions, key: str = "", count: int = 1) -> list[RemoteBackend]:
+    """Connect to a model on a server, once or several times.
+
+    Args:
+        key: the server's API key; empty for none.
+        count: number of backends, each with its own connections.
+
+    Raises:
+        ModelError: the server cannot be reached or refuses, does not serve the model, or there is no tokenizer.
+        CapabilityError: the model is an encoder-decoder.
+    """
+    clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
+    dialect = Vllm if address.engine == "vllm" else Sglang
+    try:
+        model = _described(*served(clients[0], address.model), address.tokenizer)
+        check_ids(clients[0], model)
+        # Ids from different parts of the vocabulary, which no model would generate in this order.
+        unlikely = [model.vocabulary_size // part for part in (2, 7, 3, 5, 11, 4)]
+        unlikely = [token for token in unlikely if token not in model.end_tokens]
+        verifies = options.plugin and dialect(clients[0], model).probe(unlikely)
+    except BaseException:
+        for client in clients:
+            client.close()
+        raise
+    backends = [RemoteBackend(dialect(client, model), options) for client in clients]
+    for each in backends:
+        each.dialect.verifies = verifies
+    log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
+    return backends
+
+
+def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> RemoteModel:
+    """Read the model's description from its files: at the address's tokenizer, or where the server has them."""
+    name = tokenizer_at or files
+    source = source_of(name)
+    try:
+        config = loaded(AutoConfig, name, source)
+        tokenizer = HfTokenizer(loaded(AutoTokenizer, name, source))
+    except ModelError as error:
+        raise ModelError(
+            f"{error}; the tokenizer of model {model!r} is needed here, so put its folder or its name on the hub "
+            "after a # in the address"
+        ) from error
+    if config.is_encoder_decoder:
+        raise CapabilityError(f"model {model!r} is an encoder-decoder, which a remote model cannot be")
+    try:
+        generation = loaded(GenerationConfig, name, source)
+    except ModelError:  # not every model has a file for these settings
+        generation = GenerationConfig.from_model_config(config)
+    ends, size = end_tokens(generation, tokenizer), int(config.get_text_config().vocab_size)
+    facts = dict(metadata(config, tokenizer, model.rpartition("/")[2]))
+    return RemoteModel(model, tokenizer, context_length, ends, pad_token(config, tokenizer, ends, size), size, facts)

@@ -1,4 +1,4 @@
-"""Write captions as lines or JSON Lines to a text stream, flushed immediately; what writers of all formats share.
+"""Write captions: the formats, and what their writers share.
 
 If the process is killed, everything written so far is complete.
 """
@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import IO
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
+
+if TYPE_CHECKING:
+    from redraft.captions.formats.cues import Profile
+
 
 #: Number of the newest utterances whose sources are not written again.
 MOST_SPOKEN = 256
@@ -21,7 +25,7 @@ MOST_SPOKEN = 256
 class Writer:
     """Writes events in a format, or changes them and passes them on to another writer.
 
-    A format has `write`, and of the other methods those that it needs; `redraft.captions.formats.outputs` lists the
+    A format has `write`, and of the other methods those that it needs; `redraft.captions.formats.write` lists the
     formats.
 
     Attributes:
@@ -142,3 +146,74 @@ class SpokenWriter(Writer):
             while len(self._newest) > MOST_SPOKEN:
                 del self._newest[next(iter(self._newest))]
         self.writer.write(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where and how captions are written.
+
+    Attributes:
+        form: name of the format.
+        out: stream of the captions.
+        errors: stream of failures.
+        languages: target languages.
+        profile: what readers of subtitles need.
+    """
+
+    form: str
+    out: IO[str]
+    errors: IO[str]
+    languages: Sequence[str]
+    profile: Profile
+
+
+def _live(to: Output) -> Writer:
+    from rich.console import Console
+
+    from redraft.captions.formats.live import LiveWriter
+
+    console = Console(file=to.out)
+    if not console.is_terminal or console.is_dumb_terminal:
+        return LinesWriter(to.out, to.errors)
+    return LiveWriter(to.languages, console)
+
+
+def _subtitles(to: Output) -> Writer:
+    from redraft.captions.formats.cues import SubtitleWriter
+
+    return SubtitleWriter(to.out, to.errors, to.form, to.languages, to.profile)
+
+
+class Format(NamedTuple):
+    """A format.
+
+    Attributes:
+        made: returns a writer.
+        media_type: that of a transcript in it; empty if there are none.
+        title: its name for people, if there are transcripts in it.
+        streams: whether commands write it while captions are made.
+    """
+
+    made: Callable[[Output], Writer]
+    media_type: str = ""
+    title: str = ""
+    streams: bool = True
+
+
+#: Name -> format, in the order in which pages offer them.
+FORMATS = {
+    "live": Format(_live),
+    "lines": Format(lambda to: LinesWriter(to.out, to.errors)),
+    "txt": Format(lambda to: TextWriter(to.out, to.languages), "text/plain", "Text", streams=False),
+    "srt": Format(_subtitles, "application/x-subrip", "SRT"),
+    "vtt": Format(_subtitles, "text/vtt", "VTT"),
+    "jsonl": Format(lambda to: JsonlWriter(to.out), "application/jsonl", "JSONL"),
+}
+#: Names of those that commands write while captions are made, and of those of transcripts.
+STREAMS = tuple(name for name, each in FORMATS.items() if each.streams)
+TRANSCRIPTS = tuple(name for name, each in FORMATS.items() if each.media_type)
+
+
+def open_writer(to: Output) -> Writer:
+    """Return a writer of a format."""
+    return FORMATS[to.form].made(to)

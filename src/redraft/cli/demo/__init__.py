@@ -67,7 +67,7 @@ def demo(
     from redraft.backends.load import gguf_file, open_models
     from redraft.captions.languages import parse_languages
     from redraft.captions.talk import RECORDING, load_talk
-    from redraft.cli.demo import player, stage
+    from redraft.cli.demo import stage
     from redraft.decoding.methods import get_method
     from redraft.decoding.types import DRAFT_MODEL, TARGET
     from redraft.errors import OptionError
@@ -91,7 +91,7 @@ def demo(
         given, slots = {"context_length": 512, **engine}, len(languages) * len(chosen)
         (models,) = open_models(chosen, model, draft_model, given, slots, stack)
         backend, small = models[TARGET], models.get(DRAFT_MODEL)
-        players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
+        players = [stage.Player(backend, each, language, small) for language in languages for each in chosen]
         interrupt.raises()  # what was counted is shown, and the screen restored
         if recogniser:
             updates = stage.first(stage.recognised(recogniser), sentences)
@@ -101,15 +101,15 @@ def demo(
         with playing(str(RECORDING)) if audible else nullcontext(True) as sounds:
             if on_screen:
                 with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
-                    stopped = player.play(players, updates, shown.show)
+                    stopped = stage.play(players, updates, shown.show)
             else:
                 hidden = not progress.is_terminal
                 tracked = track(updates, "translating", len(talk), console=progress, disable=hidden)
-                stopped = player.play(players, tracked, bool)
+                stopped = stage.play(players, tracked, bool)
     if not sounds:
         notice(NO_SOUND)
     if finished := len(players[0].finished):
-        rows = player.rows(players)
+        rows = stage.rows(players)
         if as_json:
             text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in talk)
             data = file_hash(RECORDING) if live else text_hash(text)
@@ -117,7 +117,7 @@ def demo(
             print_json(rows, signature(file, "talk", data, **settings), sys.stdout)
         else:
             console.print()
-            player.print_table(rows, console)
+            stage.print_table(rows, console)
     if not as_json:
         introduce(model, "this talk was written for")
         suggest("translate what you say: redraft listen --to de")

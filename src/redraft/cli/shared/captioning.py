@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
+from redraft.captions.formats.write import STREAMS
 from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
@@ -138,8 +138,8 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
         RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
     from redraft.captions.languages import parse_languages, same_of
+    from redraft.captions.prompt import prompt_file
     from redraft.captions.style import Style
-    from redraft.captions.templates import prompt_file
     from redraft.cli.shared import stream
     from redraft.cli.shared.driver import Driver, accounted
     from redraft.speech.delay import Watch

@@ -12,12 +12,19 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from redraft.captions.formats.cues import PROFILES, Profile
-from redraft.captions.formats.jsonl import read_jsonl, read_simulstreaming
-from redraft.captions.formats.outputs import Output, open_writer
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
-from redraft.captions.formats.read import Item, ended, not_empty, paced, read_lines, read_text
+from redraft.captions.formats.read import (
+    Item,
+    ended,
+    not_empty,
+    paced,
+    read_jsonl,
+    read_lines,
+    read_simulstreaming,
+    read_text,
+)
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import SpokenWriter, Writer
+from redraft.captions.formats.write import Output, SpokenWriter, Writer, open_writer
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.options import is_file
 from redraft.errors import InputError

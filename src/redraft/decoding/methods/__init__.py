@@ -1,7 +1,7 @@
 """The table of methods: a module for each paper, and plug-ins (`registry`).
 
 A module has the paper's drafter and rule with their equations, its options, and its rows of the table (``METHODS``).
-What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` and `redraft.decoding.sampling`.
+What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` and `redraft.decoding.rules`.
 """
 
 from redraft.decoding.methods import aasd, beam, bild, combined, fly, jacobi, lookup, redraft, sampling, ssbd

@@ -11,8 +11,7 @@ from __future__ import annotations
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters import SmallModel
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.rules import walk
-from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
+from redraft.decoding.rules import WINDOW, Sampler, sampler, sampling, walk
 from redraft.decoding.types import Draft, Drafter, Rows, Rule, Verdict
 
 

@@ -10,8 +10,7 @@ from redraft.decoding.methods.aasd import END_GUARD, HOW, VERIFICATION, conditio
 from redraft.decoding.methods.bild import FALLBACK, ROLLBACK, Rollback
 from redraft.decoding.methods.lookup import LOOKUP, lookup
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
-from redraft.decoding.rules import Exact
-from redraft.decoding.sampling import WINDOW, Sampler
+from redraft.decoding.rules import WINDOW, Exact, Sampler
 from redraft.decoding.types import (
     OF_PREVIOUS,
     Asking,

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from redraft.decoding.drafters import Nothing, SmallModel
 from redraft.decoding.method import Method, Setup
-from redraft.decoding.sampling import WINDOW, Sampler, sampler, sampling
+from redraft.decoding.rules import WINDOW, Sampler, sampler, sampling
 from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
 
 

@@ -37,8 +37,7 @@ from functools import partial
 
 from redraft.decoding.drafters import Nothing
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.rules import Exact, argmax_child, walk
-from redraft.decoding.sampling import Sampler, sampler, sampling
+from redraft.decoding.rules import Exact, Sampler, argmax_child, sampler, sampling, walk
 from redraft.decoding.types import (
     OF_PREVIOUS,
     Context,

@@ -16,10 +16,10 @@ from redraft import deadlines, protocol
 from redraft.protocol.codes import CODES, Refused, describe
 from redraft.serve.access import Rate
 from redraft.serve.http.endpoints import address_of, bearer, wanted_languages
-from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.broadcast import Outbox, close_reason
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.session_audio import Recognisers
 
 T = TypeVar("T")
 

@@ -12,18 +12,17 @@ from functools import cached_property, partial
 
 from redraft import deadlines, protocol
 from redraft.engine.engine import LATE, Engines
-from redraft.protocol import new_token, public_name
-from redraft.protocol.bodies import Offer
+from redraft.protocol import Offer, new_token, public_name
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import DRAINING, STOPPED, Admission, Service, offer_of
-from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.rooms import Past, PastSessions, Room, Rooms, Session
+from redraft.serve.sessions.session_audio import Recognisers
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)

@@ -26,12 +26,11 @@ from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
 from redraft.serve.metrics import Metrics, SessionCounts
-from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.broadcast import Broadcast, Outbox
 from redraft.serve.sessions.cells import key_of
 from redraft.serve.sessions.folder import Folder, SessionFile
 from redraft.serve.sessions.posts import Posts
+from redraft.serve.sessions.session_audio import Recognisers, SessionAudio
 from redraft.serve.sessions.transcript import Transcript
 
 #: Maximum number of characters that a session keeps, and the share of them at which its owner is told.

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES
-from redraft.captions.formats.outputs import Output, open_writer
-from redraft.captions.formats.write import Writer, spoken
+from redraft.captions.formats.write import Output, Writer, open_writer, spoken
 from redraft.captions.languages import known_language, same_of
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import OVERHEAD, Cell, Key, Utterance, key_of

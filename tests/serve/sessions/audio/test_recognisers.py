@@ -9,8 +9,8 @@ import pytest
 from redraft.errors import OptionError
 from redraft.serve.metrics import Metrics
 from redraft.serve.service import offered_recogniser
-from redraft.serve.sessions.audio import recognisers
-from redraft.serve.sessions.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
+from redraft.serve.sessions import session_audio
+from redraft.serve.sessions.session_audio import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.settings import ServeSettings
 from redraft.speech import registry
 from tests.serve.hearing import command
@@ -98,6 +98,6 @@ def test_a_recogniser_that_can_be_used() -> None:
 
 
 def test_a_process_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recognisers, "command_of", lambda settings, language: command("--unknown")(language))
+    monkeypatch.setattr(session_audio, "command_of", lambda settings, language: command("--unknown")(language))
     with pytest.raises(OptionError, match="cannot be used: .* its process ended with status 2"):
         try_recogniser(ServeSettings(recogniser="moonshine"), ("en",))

@@ -16,9 +16,9 @@ import pytest
 from redraft import deadlines, protocol
 from redraft.captions.events import Update
 from redraft.serve.sessions import live
-from redraft.serve.sessions.audio import session_audio as module
-from redraft.serve.sessions.audio.session_audio import AudioStream
+from redraft.serve.sessions import session_audio as module
 from redraft.serve.sessions.live import FULL, NEARLY_FULL
+from redraft.serve.sessions.session_audio import AudioStream
 from redraft.speech.audio import RATE
 from redraft.speech.buffer import AudioBuffer
 from redraft.speech.process import RecogniserProcess
@@ -581,7 +581,7 @@ def test_minute_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("redraft.serve.sessions.audio.session_audio.monotonic", lambda: now[0])
+    monkeypatch.setattr("redraft.serve.sessions.session_audio.monotonic", lambda: now[0])
     process = RecogniserProcess([])
     process.audio = AudioBuffer(clock=lambda: now[0])
     stream = AudioStream(protocol.Audio(stream="1"), process)

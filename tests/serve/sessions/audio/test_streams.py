@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from redraft import protocol
 from redraft.captions.events import Update
 from redraft.serve.metrics import Metrics
-from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.audio.session_audio import SessionAudio
+from redraft.serve.sessions.session_audio import Recognisers, SessionAudio
 from redraft.serve.settings import ServeSettings
 from redraft.speech.audio import RATE
 from redraft.speech.process import RecogniserProcess, _Died

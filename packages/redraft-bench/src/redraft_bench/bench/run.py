@@ -25,8 +25,7 @@ from redraft.backends import costs
 from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, fitting, on_transformers, open_backend, resolve
 from redraft.captions.events import Update
 from redraft.captions.style import Style
-from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import Backend, Capability, CostCurve
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.errors import CapabilityError, InputError, MissingExtra

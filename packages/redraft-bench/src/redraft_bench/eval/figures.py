@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.limit import distance, tails
 from redraft_bench.eval.record import Record, Step

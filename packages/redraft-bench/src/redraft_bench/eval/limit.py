@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft_bench.eval.record import Record, Step
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text
-from redraft.captions.formats.jsonl import check_fields, parse_update, read_jsonl
-from redraft.captions.formats.read import finished, not_empty
+from redraft.captions.formats.read import check_fields, finished, not_empty, parse_update, read_jsonl
 from redraft.captions.words import WORD
 from redraft.errors import InputError
 from redraft.signature import text_hash

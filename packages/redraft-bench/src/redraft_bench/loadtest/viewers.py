@@ -20,7 +20,7 @@ from websockets.exceptions import WebSocketException
 from redraft.captions.events import Caption
 from redraft.client import Client
 from redraft.errors import OptionError
-from redraft.serve.process import allow_open_files
+from redraft.serve.run import allow_open_files
 from redraft_bench.eval.figures import Row, percentile_ms
 from redraft_bench.loadtest.gauges import read
 from redraft_bench.loadtest.job import Job

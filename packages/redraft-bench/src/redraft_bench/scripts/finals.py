@@ -26,8 +26,7 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Update
-from redraft.captions.settings import Settings
-from redraft.captions.state import START
+from redraft.captions.state import START, Settings
 from redraft.captions.talk import load_talk
 from redraft.captions.words import WORD
 from redraft.decoding.drive import run

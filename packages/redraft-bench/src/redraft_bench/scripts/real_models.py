@@ -31,7 +31,7 @@ ENGLISH = ("Good morning.", "Where is the station?", "We have not seen him since
 
 
 def example_prompt(language: str) -> str:
-    """Return the prompt for a base model (`redraft.captions.templates`): three examples, then the source."""
+    """Return the prompt for a base model (`redraft.captions.prompt`): three examples, then the source."""
     examples = "".join(
         f"{{source_language}}: {english}\n{{target_language}}: {translation}\n\n"
         for english, translation in zip(ENGLISH, EXAMPLES[language], strict=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.backend import CostCurve
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine, rows
 from redraft_bench.eval.limit import Oracle, distance, tails

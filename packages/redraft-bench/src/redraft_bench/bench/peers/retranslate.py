@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter
+from redraft.captions.prompt import Prompter, Request
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.stabilise import stabilise
 from redraft.captions.style import Style
-from redraft.captions.templates import Request
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
 from redraft.decoding.ends import longest_output

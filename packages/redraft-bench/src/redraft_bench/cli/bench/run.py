@@ -160,8 +160,8 @@ def _chosen(table: Table, lines: Sequence[str], methods: Sequence[str]) -> Table
 def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> Bench:
     """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
+    from redraft.captions.prompt import prompt_file
     from redraft.captions.style import Style
-    from redraft.captions.templates import prompt_file
     from redraft_bench.bench.data import open_stream, reveals, tasks_of
     from redraft_bench.bench.run import Bench
 

@@ -1,4 +1,8 @@
-"""Audio of a session: its streams, from its client to a recogniser, with updates and errors back.
+"""Speech in sessions: the operator's recogniser, and the streams of audio from a client to it.
+
+Every stream of audio has a recogniser in a separate process.  Some recognisers hold the interpreter lock, which would
+block the event loop and the captions of all sessions; streams of others influence each other within a process
+(`redraft.speech.moonshine`); and a crash of one must not crash the server.
 
 Positions are numbers of samples since the stream's beginning, also of those that were lost or dropped on the way.
 
@@ -11,23 +15,121 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
 from time import monotonic
+from typing import Any
 
 from redraft import deadlines, protocol
 from redraft.captions.events import LONGEST_TEXT, Update
 from redraft.captions.formats.read import finished
+from redraft.captions.languages import parse_language
 from redraft.captions.words import bare_words
+from redraft.errors import OptionError, RedraftError
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.metrics import Metrics
+from redraft.serve.settings import ServeSettings
 from redraft.speech.audio import RATE, container
-from redraft.speech.process import RecogniserProcess
+from redraft.speech.endpoint import PAUSE
+from redraft.speech.process import IsolatedRecogniser, RecogniserProcess
 from redraft.speech.recogniser import Transcript
+from redraft.speech.registry import check_recogniser
 from redraft.speech.sentences import SentenceCutter
-from redraft.speech.worker import Progress
+from redraft.speech.worker import Progress, command
+
+
+class Recognisers:
+    """Opens recognisers for sessions."""
+
+    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        #: Returns the command of a recogniser's process for a language.
+        self.command: Callable[[str], Sequence[str]] = lambda language: command_of(settings, language)
+        self._tasks: set[asyncio.Task[None]] = set()
+        metrics.gauge("redraft_listening", "Sessions whose speech is being recognised", lambda: self.taken)
+
+    @property
+    def taken(self) -> int:
+        """Number of places in use: one for each task of `run`."""
+        return sum(not task.done() for task in self._tasks)
+
+    def open(self, language: str) -> RecogniserProcess:
+        """Return a recogniser, to be started in a task of `run`."""
+        return RecogniserProcess(
+            self.command(language),
+            opens=deadlines.RECOGNISER_OPENS,
+            stalled=deadlines.STALLED_AT_SERVER,
+            details=self.settings.log_text,
+        )
+
+    def public(self, sentence: str) -> str:
+        """Return a recogniser's message for clients, without the operator's paths and addresses."""
+        name, _, place = (self.settings.recogniser or "").partition(":")
+        for private, word in ((place.rstrip("/"), name), (self.settings.punctuation or "", "punctuation")):
+            if private:
+                sentence = sentence.replace(f"{private}/ ", f"{word} ").replace(private, word)
+        return sentence
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that takes a place until it ends.
+
+        Raises:
+            Refused: all places are taken.
+        """
+        if self.taken >= self.settings.listeners:
+            work.close()
+            raise Refused(
+                "capacity",
+                f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
+                "later, or send text",
+            )
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Stop all recognisers, and wait until their processes have ended."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def command_of(settings: ServeSettings, language: str) -> list[str]:
+    """Return the command of a recogniser's process."""
+    return command(settings.recogniser or "", language, PAUSE, settings.punctuation)
+
+
+def check_recognition(settings: ServeSettings) -> None:
+    """Raise `OptionError` if no recogniser has this name, or a punctuation model is set without one."""
+    if settings.recogniser is not None:
+        check_recogniser(settings.recogniser)
+    elif settings.punctuation is not None:
+        raise OptionError("punctuation is for recognised text, so it needs the setting recogniser")
+
+
+def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
+    """Open the recogniser once, so that errors appear at start-up.
+
+    Args:
+        languages: source languages of the model, if it declares them.
+
+    Raises:
+        OptionError: the recogniser cannot be used.
+    """
+    if settings.recogniser is None:
+        return
+    language = parse_language(languages[0] if languages else "en").code
+    try:
+        opens = deadlines.RECOGNISER_OPENS
+        IsolatedRecogniser(command_of(settings, language), opens=opens, details=settings.log_text).close()
+    except RedraftError as error:
+        # If the model declares no languages, the recogniser may still support another one.
+        if languages or not isinstance(error, OptionError):
+            raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {error}") from None
+
 
 #: Number of recognised utterances kept for clients that have missed them.
 _KEPT = 200
