@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import os
 import reprlib
+import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -253,14 +254,23 @@ class AsyncTranslator:
 
 async def _on_thread(work: Callable[[], T]) -> T:
     """Call a function on a thread of its own, and wait for its end even if cancelled: it cannot be interrupted."""
-    cancelled = None
-    with ThreadPoolExecutor(1, "redraft-opening") as thread:
-        waiting = asyncio.get_running_loop().run_in_executor(thread, work)
-        while not waiting.done():
-            try:
-                await asyncio.wait([waiting])
-            except asyncio.CancelledError as error:
-                cancelled = error
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="redraft-opening", daemon=True)
+    thread.start()
+    waiting, cancelled = asyncio.wrap_future(done), None
+    while not waiting.done():
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    thread.join()
     if cancelled is not None:
         waiting.exception()  # so that it counts as seen
         raise cancelled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from redraft.backends import load
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp
-from redraft.backends.load import default_contexts, open_backend, open_contexts, open_model
+from redraft.backends.load import default_contexts, open_backend, open_contexts, open_model, open_models
 from redraft.backends.options import LlamaOptions
+from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
 from redraft_bench.quantise import quantise
@@ -77,6 +79,20 @@ def test_contexts_share_cores(model: Path, monkeypatch: pytest.MonkeyPatch, core
     for context in reversed(open_contexts(str(model), replace(OPTIONS, threads=given), 2)):
         context.close()
     assert made == [replace(OPTIONS, threads=each)] * 2
+
+
+def test_model_is_closed_if_the_other_one_cannot_be_opened(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Path] = []
+
+    class Noted(LlamaCpp):
+        def close(self) -> None:
+            closed.append(self.model.path)
+            super().close()
+
+    monkeypatch.setattr(load, "LlamaCpp", Noted)
+    with pytest.raises(ModelError, match="none.gguf"), ExitStack() as stack:
+        open_models([get_method("bild")], str(model), "none.gguf", {"threads": 1, "context_length": 16}, 1, stack)
+    assert closed == [model]
 
 
 def test_address_of_a_file_is_refused() -> None:

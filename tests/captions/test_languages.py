@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -152,6 +153,14 @@ def test_closest_serves_readers_or_refuses(wanted: str, expected: str | None) ->
 )
 def test_another_language_or_script_is_never_closest(wanted: str, offered: str, expected: bool) -> None:
     assert (closest(parse_language(wanted), [parse_language(offered)]) is not None) == expected
+
+
+@pytest.mark.parametrize("tag", ["en-GB-oed", "i-default", "zh-min-nan", "i-klingon", "art-lojban", "no-bok"])
+def test_old_tags(tag: str) -> None:
+    """They have no codes of three letters, and may be refused, but never break off."""
+    with suppress(OptionError):
+        wanted = parse_language(tag)
+        assert closest(wanted, [parse_language(each) for each in ("en", "nb", "no", "de", "en-US")]) is not wanted
 
 
 def test_nothing_is_closest_to_nothing() -> None:

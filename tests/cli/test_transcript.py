@@ -83,7 +83,14 @@ def test_other_files(file: Path) -> None:
         convert(file, "--to", "fr")
     text = file.read_text("utf-8")
     timed = '{"type": "final", "utterance": "9", "seq": 0, "language": "de", "text": "Ja.", "time": "12"}'
-    for line in ('{"type": "partial"}', timed, timed.replace('"text": "Ja.", ', ""), "[]", "7"):
+    for line in (
+        '{"type": "partial"}',
+        timed,
+        timed.replace('"text": "Ja.", ', ""),
+        timed.replace('"Ja."', "null"),
+        "[]",
+        "7",
+    ):
         file.write_text(f"{text}{line}\n", "utf-8")
         with pytest.raises(InputError, match="line 4"):
             convert(file)

@@ -18,8 +18,8 @@ from tests.gguf_models import split, write_llama
 OPTIONS = LlamaOptions(context_length=64, threads=1, gpu_layers=0)
 #: What people get instead of a file, and what they are told of its beginning.
 INSTEAD = {
-    b"": "b''",
-    b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n": "b'version https://git-lfs.github.com/",
+    b"": "it is empty",
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n": "it begins with b'version https://git-lfs.github.com/",
     b"\n<!DOCTYPE html><html>Access to this model is restricted</html>": ".*<!DOCTYPE html><html>Access",
     b'{"error":"Repository not found"}': ".*Repository not found",
 }
@@ -80,7 +80,7 @@ def test_part_that_is_cut_short(parts: list[Path]) -> None:
 def test_other_files_are_named(parts: list[Path], whole: Path, content: bytes, words: str) -> None:
     for path in (parts[4], parts[0]):
         path.write_bytes(content)
-        with pytest.raises(ModelError, match=f"{path.name}' is not a GGUF file, since it begins with {words}"):
+        with pytest.raises(ModelError, match=f"{path.name}' is not a GGUF file, since {words}"):
             open_model(str(parts[0]))
 
 

@@ -8,6 +8,8 @@ import logging
 import os
 import re
 import resource
+import subprocess
+import sys
 
 import pytest
 
@@ -89,6 +91,21 @@ def test_logs_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
             text += reader.read(1 << 16)
         numbers = [int(line.split()[1]) for line in text.splitlines() if b" x" in line]
         assert 100 <= len(numbers) < 1000 and numbers == sorted(numbers)
+
+
+def test_end_of_a_process_whose_logs_nobody_reads() -> None:
+    """Python waits for locks of handlers when it ends, and the thread that writes holds none."""
+    code = """
+import logging, os
+from redraft.serve import run
+run.set_up_logs(details=False)
+for number in range(1000):
+    logging.getLogger("redraft").info("x" * 1000)
+"""
+    ended = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+    assert ended.wait(60) == 0
+    assert ended.stderr is not None
+    ended.stderr.close()
 
 
 def test_file_limit(monkeypatch: pytest.MonkeyPatch) -> None:

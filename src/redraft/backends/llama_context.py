@@ -126,6 +126,7 @@ class LlamaContext:
         )
         params.flash_attn_type = getattr(lib, f"LLAMA_FLASH_ATTN_TYPE_{_FLASH[options.flash_attn]}")
         params.offload_kqv = options.kv_offload
+        params.op_offload = options.gpu_layers != 0  # otherwise long passes would go to a GPU all the same
         if options.exact:
             params.type_k = params.type_v = lib.GGML_TYPE_F16 if single else lib.GGML_TYPE_Q8_0
             params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED

@@ -290,10 +290,14 @@ def open_models(
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {methods[0].name!r} drafts without a small model, so leave --draft-model out")
     branches = BRANCHES_OF_A_TREE * slots if any(Capability.TREES in method.needs for method in methods) else 0
-    opened = {TARGET: open_copies(model, engine, slots=slots, branches=branches, count=count)}
-    if wanted and small is not None:
-        opened[DRAFT_MODEL] = open_copies(small, fitting(small, engine), slots=slots, count=count)
-    for copies in opened.values():
+    opened: dict[str, Sequence[Backend]] = {}
+
+    def keep(name: str, copies: Sequence[Backend]) -> None:
+        opened[name] = copies
         for each in copies:
             stack.callback(each.close)
+
+    keep(TARGET, open_copies(model, engine, slots=slots, branches=branches, count=count))
+    if wanted and small is not None:
+        keep(DRAFT_MODEL, open_copies(small, fitting(small, engine), slots=slots, count=count))
     return [{name: copies[place] for name, copies in opened.items()} for place in range(count)]

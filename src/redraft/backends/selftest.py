@@ -152,11 +152,11 @@ def _logits(path: Path, *, plain: bool) -> list[Matrix]:
     from redraft.backends.llama_model import LlamaModel
     from redraft.backends.options import LlamaOptions
 
-    options, cells = LlamaOptions(gpu_layers=0, exact=plain), max(SIZES)
+    options, computed = LlamaOptions(gpu_layers=0, exact=plain), LlamaOptions(gpu_layers=0)
     with (
         closing(LlamaModel(path, options)) as model,
         closing(
-            LlamaContext(model, LlamaOptions(), cells=cells, sequences=1, shared=False, threads=lambda: THREADS)
+            LlamaContext(model, computed, cells=max(SIZES), sequences=1, shared=False, threads=lambda: THREADS)
         ) as context,
     ):
         found = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -42,24 +43,25 @@ class FreeCores:
     ) -> None:
         self._cores, self._clocks, self._now = cores, clocks or system_clocks, now
         self._last, self._read = now(), self._clocks()
-        #: Number of cores that others use, and when they last used as many.
-        self._used, self._since = 0.0, self._last
+        #: Times of recent readings, and the number of cores that others used until then.
+        self._looks: deque[tuple[float, float]] = deque()
 
     def __call__(self) -> int:
         """Return the number of cores that were free during the last second, at least 1; all of them if unknown."""
         now = self._now()
         if self._read is not None and now - self._last >= LOOK:
             self._look(now)
-        return max(1, int(self._cores - self._used + TOLERANCE))
+        while self._looks and now - self._looks[0][0] > REST:
+            self._looks.popleft()
+        used = max((used for _, used in self._looks), default=0.0)
+        return max(1, int(self._cores - used + TOLERANCE))
 
     def _look(self, now: float) -> None:
         read, before = self._clocks(), self._read
         if read is not None and before is not None:
             taken = now - self._last
             idle, own = (each - earlier for each, earlier in zip(read, before, strict=True))
-            used = min(self._cores, max(0.0, self._cores - (idle + own) / taken))
-            if used >= self._used or now - self._since > REST:
-                self._used, self._since = used, now
+            self._looks.append((now, min(self._cores, max(0.0, self._cores - (idle + own) / taken))))
         self._last, self._read = now, read
 
 

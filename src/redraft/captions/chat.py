@@ -69,7 +69,7 @@ class ChatTemplate:
         with suppress(ModelError):
             asked = self._run([("user", "QUESTION")])
             answered = self._run([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
-            self.turn_end = answered.partition("ANSWER")[2]
+            self.turn_end = answered.removeprefix(asked).partition("ANSWER")[2]
             # Earlier answers often stand without the empty block of thoughts.
             start = next((each for each in (asked, without_thoughts(asked)) if answered.startswith(each)), answered)
             gap, answer, _ = answered.removeprefix(start).partition("ANSWER")

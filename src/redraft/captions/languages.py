@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -218,9 +219,15 @@ def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:
 
     def rank(language: Language) -> tuple[int, bool, bool]:
         distance = langcodes.tag_distance(wanted.canonical, language.canonical)
-        return distance, _tag(language).script is None, _tag(wanted).to_alpha3() != _tag(language).to_alpha3()
+        return distance, _tag(language).script is None, _alpha3(wanted) != _alpha3(language)
 
     return min(same, key=rank, default=None)
+
+
+def _alpha3(language: Language) -> str | None:
+    with suppress(LookupError):  # of an old tag such as i-default
+        return _tag(language).to_alpha3()
+    return None
 
 
 def same_language(wanted: Language, supported: Iterable[Language]) -> list[Language]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from redraft.captions.events import Caption
+from redraft.captions.events import Caption, is_text
 from redraft.captions.formats.write import TRANSCRIPTS, Output, open_writer
 from redraft.cli.shared import options as common
 from redraft.errors import InputError, OptionError
@@ -80,9 +80,9 @@ def _captions(text: str) -> list[Caption]:
         try:
             found = json.loads(line)
             known = {each.name: found[each.name] for each in fields(Caption) if each.name in found}
-            texts = [known.get(name) or "" for name in ("utterance", "language", "text", "source", "speaker")]
-            times = [known.get(name) or 0.0 for name in ("time", "start")]
-            if found["type"] != "final" or {*map(type, texts)} != {str} or not {*map(type, times)} <= {int, float}:
+            texts = [known.get(name, "") for name in ("utterance", "language", "text", "source", "speaker")]
+            times = [known.get(name, 0.0) for name in ("time", "start")]
+            if found["type"] != "final" or not all(map(is_text, texts)) or not {*map(type, times)} <= {int, float}:
                 raise ValueError
             captions.append(Caption(**{**known, "final": True}))
         except (ValueError, TypeError, KeyError, AttributeError):

@@ -180,11 +180,11 @@ def decode(
         draft, asked = yield from counted(drafter.drafting(context))
         draft = draft.truncated(context.room)
         draft_passes += asked
-        drafted += draft.depth
         allowed = AllowedRows(draft, output, selection, barred)
         possible = draft.keeping(allowed.possible_nodes())
         if not draft.is_chain:
             draft, allowed = possible, AllowedRows(possible, output, selection, barred)
+        drafted += draft.depth
         before, rows = len(output), None
         settled = bool(draft) and draft.settled and possible == draft
         if settled:

@@ -15,11 +15,12 @@ import subprocess
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from io import FileIO, TextIOWrapper
-from logging.handlers import QueueHandler, QueueListener
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from queue import Full, Queue
 from tempfile import TemporaryDirectory
+from threading import Thread
 from types import FrameType
 from typing import IO, Any
 
@@ -90,28 +91,34 @@ def _more(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-class Beside(QueueHandler):
+class Beside(logging.Handler):
     """Writes lines on a thread of its own: a pipe that nobody reads must not stop the event loop.
 
     Lines that do not fit into the queue are dropped.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._lines = Queue[logging.LogRecord](_MOST_LINES)
-        super().__init__(self._lines)
-        text = TextIOWrapper(stream, "utf-8", "backslashreplace", write_through=True)  # type: ignore[arg-type]
-        QueueListener(self._lines, logging.StreamHandler(text)).start()
+        super().__init__()
+        self._stream, self._lines = stream, Queue[str](_MOST_LINES)
+        Thread(target=self._write, name="logs", daemon=True).start()
 
-    def enqueue(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
         """Queue a record's line."""
         with suppress(Full):
-            self._lines.put_nowait(record)
+            self._lines.put_nowait(self.format(record))
 
     def flush(self) -> None:
         """Wait until everything is written, for a short time; `logging.shutdown` calls this when Python ends."""
         until = time.monotonic() + deadlines.LOGS
         while self._lines.unfinished_tasks and time.monotonic() < until:
             time.sleep(0.001)
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get()
+            with suppress(OSError, ValueError):  # it is closed
+                self._stream.write(f"{line}\n".encode(errors="backslashreplace"))
+            self._lines.task_done()
 
 
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[bytes] | None = None) -> None:
@@ -284,10 +291,12 @@ class Requests(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Wait for the end of a head that has begun; between two requests, uvicorn's own limit applies."""
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
+        theirs = self.conn.their_state
+        answered = theirs is h11.SEND_BODY and self.conn.our_state is h11.DONE  # the rest of its body is not wanted
+        if answered or (theirs is h11.IDLE and self.conn.trailing_data[0]):
+            self._late = self._late or self.loop.call_later(deadlines.REQUEST, self.transport.abort)
+        elif theirs is not h11.IDLE:
             self._wait_no_longer()
-        elif self._late is None and self.conn.trailing_data[0]:
-            self._late = self.loop.call_later(deadlines.REQUEST, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -304,7 +313,7 @@ class CaptionServer(uvicorn.Server):
     """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
 
     def __init__(self, hub: Hub, tls: ssl.SSLContext | None = None) -> None:
-        self._hub = hub
+        self._hub, self._tls = hub, tls
         self._draining: asyncio.Task[None] | None = None
         #: When the first signal came, and when the engine was last seen alive.
         self._asked: float | None = None
@@ -330,6 +339,13 @@ class CaptionServer(uvicorn.Server):
                 proxy_headers=False,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections; uvicorn has no setting for how long a client may take to agree on TLS."""
+        loop: Any = asyncio.get_running_loop()
+        if self._tls:
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=deadlines.OPENED)
+        await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second; end the process if it does neither in time, whatever hangs."""

@@ -164,7 +164,7 @@ def offered_recogniser(spec: str, language: str) -> str:
     with suppress(RedraftError):  # it may still recognise another language
         spec = resolve(spec, language)
     name, _, model = spec.partition(":")
-    return name if "/" in model else spec
+    return name if {"/", "\\"} & {*model} or Path(model).exists() else spec
 
 
 STOPPED = "the server cannot translate any more and must be started again"
@@ -379,14 +379,14 @@ async def _text(
     Raises:
         Refused: one of them failed.
     """
-    turns = asyncio.Semaphore(1) if translation.settings.context else turns
+    in_order = asyncio.Semaphore(1 if translation.settings.context else _AT_ONCE)
     count, states = len(sentences), [START]
 
     async def one(place: int) -> Answered:
         sentence = sentences[place][0]
         if not sentence:
             return Answered("")
-        async with turns:
+        async with in_order, turns:
             found, state = await ask(lambda: _task(translation, states[-1], sentence, exact))
             if isinstance(found, Failure):
                 where = f"sentence {place + 1} of {count}: " if count > 1 else ""

@@ -91,7 +91,7 @@ class ServeSettings(BaseModel):
     viewers_only: bool = Field(False, description="serve only viewers of sessions on other replicas; loads no model")
 
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
-    updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
+    updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per session and second")
     starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
     keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
     transcript_seconds: float = Field(

@@ -136,3 +136,12 @@ def test_division_takes_time_in_proportion() -> None:
     parts = divided(units, 2500, 84)
     assert [unit for part in parts for unit in part] == units and len(parts) == 2500
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("place", [0, 1, 40, 79])
+def test_word_that_is_longer_than_many_cues(place: int) -> None:
+    """Laughter, or a model that repeats letters: nothing is lost, however many parts end in it."""
+    units = [f"word{number} " for number in range(80)]
+    units[place] = "ha" * 1000 + " "
+    for count in (1, 2, 30, 60, 80):
+        assert [unit for part in divided(units, count, 42) for unit in part] == units

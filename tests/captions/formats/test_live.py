@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -94,6 +95,24 @@ def test_older_source_does_not_replace_newer_one() -> None:
     writer.write(caption("1", "neu", seq=2))
     writer.write(caption("1", "旧", language="ja", seq=1))
     assert "source 1.2" in drawn(writer) and "旧" in drawn(writer)
+    writer.close()
+
+
+def test_what_is_spoken_may_be_a_target() -> None:
+    """Its caption has no source; what was said stands above, with who said it."""
+    writer = LiveWriter(["en", "de"], terminal())
+    writer.write(replace(caption("1", "Hello.", language="en"), source="", speaker="Anna"))
+    writer.write(replace(caption("1", "Hallo."), source="Hello.", speaker="Anna"))
+    assert drawn(writer).splitlines()[1].rstrip() == "Anna: Hello."
+    writer.close()
+
+
+def test_stacked_languages_have_the_room_beside_the_longest_tag() -> None:
+    text = "Wir sprechen heute über Boote und über das Meer, das so weit ist wie der Himmel, wie man sagt."
+    writer = LiveWriter(["de", "zh-Hant"], terminal(50))
+    writer.write(caption("1", text))
+    lines = [line.removeprefix("de").strip() for line in drawn(writer, 50).splitlines()[1:] if line.strip()]
+    assert " ".join(lines[:-1]) == text and all(len(line) > 25 for line in lines[:-2])
     writer.close()
 
 

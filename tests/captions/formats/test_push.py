@@ -134,6 +134,8 @@ def test_youtube_gets_time_in_utc_before_text() -> None:
         push(f"youtube:{url}", final("Ich sah."))
     assert captions.got == {1: "2023-11-14T22:13:20.500\nIch sah.\n"}
     assert CaptionService("youtube:http://a/?b=", "de").request("x", 0, 7).full_url == "http://a/?b=&seq=7"
+    found = CaptionService("zoom:http://a/?id=1&lang=en-US&seq=0", "de").request("x", 0, 7).full_url
+    assert found.count("seq=") == found.count("lang=") == 1 and "id=1" in found and "seq=7" in found
 
 
 def test_retried_captions() -> None:

@@ -13,7 +13,9 @@ from tests.serve.servers import SECONDS, running
 from tests.serve.talking import expected, say
 
 GET = b"GET /v1/sessions/x HTTP/1.1\r\nhost: 127.0.0.1\r\n"
-POST = b"POST /v1/sentences HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n"
+POST = (
+    b"POST /v1/sentences HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 99999\r\n\r\n"
+)
 
 
 @pytest.mark.parametrize(

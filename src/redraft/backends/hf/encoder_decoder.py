@@ -217,6 +217,12 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         self._sharing.append(short)
         return short
 
+    def close(self) -> None:
+        """Free the cache, and the weights unless another backend shares them."""
+        if self in self._sharing:
+            self._sharing.remove(self)
+        super().close()
+
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Answer requests one after the other.

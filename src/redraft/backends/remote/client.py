@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -152,7 +152,12 @@ class RemoteClient:
                 f"put the right one into {KEY_VARIABLE}"
             )
         kind = Absent if answer.status_code in (404, 405) else ModelError
-        words = _words(answer.text) or answer.reason_phrase
+        text = answer.text
+        with suppress(ValueError, AttributeError):  # of a JSON object, its message
+            found = json.loads(text)
+            found = found.get("error", found)
+            text = str(found.get("message") or found.get("detail") or text)
+        words = _words(text) or answer.reason_phrase
         return kind(f"{self._name} answers HTTP {answer.status_code}{self._way}: {words}")
 
 

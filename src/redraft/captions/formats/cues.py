@@ -9,6 +9,7 @@ share a cue if the second would come before the first has been read.
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -128,6 +129,8 @@ def profile(text: str) -> Profile:
 
 def _clock(text: str) -> float:
     try:
+        if not re.fullmatch(r"\d\d:\d\d:\d\d(\.\d+)?", text):
+            raise ValueError
         at = time.fromisoformat(text)
     except ValueError:
         raise OptionError(f"must have start as a time such as 10:00:00, not {text!r}", "profile") from None
@@ -268,7 +271,8 @@ def divided(units: Sequence[str], count: int, most: int) -> list[list[str]]:
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [0])}
     for number in range(1, count + 1):
         place = min(bisect_left(widths, ideal * number), len(units) - count + number)
-        near = range(max(number, place - _NEAR), min(len(units) - count + number, max(place, number) + _NEAR) + 1)
+        last = min(len(units) - count + number, max(place, min(best) + 1) + _NEAR)  # many may end in one long word
+        near = range(max(number, place - _NEAR), last + 1)
         best = {
             end: min((before + cost(start, end), [*ends, end]) for start, (before, ends) in best.items() if start < end)
             for end in (near if number < count else [len(units)])

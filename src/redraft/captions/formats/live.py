@@ -107,7 +107,7 @@ class LiveWriter(Writer):
 
     def _lines(self, captions: tuple[Caption, ...], width: int) -> list[list[Segment]]:
         """Return the lines of an utterance."""
-        newest = max(captions, key=lambda caption: caption.seq)
+        newest = max(captions, key=lambda caption: (caption.source != "", caption.seq))
         shown = {each.language: each.text for each in captions}
         source = _wrapped(by(newest.speaker, newest.source).strip(), width, "dim italic")
         texts = [shown.get(each, "") for each in self._languages]
@@ -115,7 +115,7 @@ class LiveWriter(Writer):
             grid = self._grid([_wrapped(text, width // len(texts) - _GAP) for text in texts])
         else:
             most = max(1, width // 3)
-            room = width - min(most, *map(cell_len, self._languages)) - 1
+            room = width - min(most, max(map(cell_len, self._languages))) - 1
             grid = Table.grid(padding=(0, 1, 0, 0))
             grid.add_column(no_wrap=True, max_width=most)
             grid.add_column(overflow="fold")

@@ -103,7 +103,8 @@ class CaptionService:
             more["lang"] = self._language
         else:
             body = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "\n" + body
-        url = urlunsplit(self._url._replace(query="&".join(filter(None, [self._url.query, urlencode(more)]))))
+        kept = [each for each in self._url.query.split("&") if each and each.partition("=")[0] not in more]
+        url = urlunsplit(self._url._replace(query="&".join([*kept, urlencode(more)])))
         return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
 
     def send(self, request: Request, timeout: float) -> None:

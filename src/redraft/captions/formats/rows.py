@@ -156,7 +156,7 @@ class RowsWriter(Writer):
         #: Speaker of the last line of each language.
         self._speakers: dict[str, str | None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._error: OSError | None = None
+        self._error: Exception | None = None
 
     def write(self, event: Event) -> None:
         """Write the lines that an event completes, or time has completed before it; failures are passed on."""
@@ -237,7 +237,7 @@ class RowsWriter(Writer):
     def _tick(self) -> None:
         try:
             self._pass(self._clock())
-        except OSError as error:
+        except Exception as error:  # raised by the next write
             self._error = error
         else:
             self._wait()

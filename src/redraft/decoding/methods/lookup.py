@@ -50,8 +50,11 @@ class Pool:
 
     def find(self) -> Sequence[int]:
         """Return the positions after earlier occurrences of the longest key that ends the text, in order."""
-        text = self.text  # its end is no earlier occurrence of itself
-        places = [place for place, token in enumerate(text[:-1], 1) if token == text[-1]]
+        text, place = self.text, 0
+        places = []
+        for _ in range(text.count(text[-1]) - 1 if text else 0):  # the last occurrence is the end of the text itself
+            place = text.index(text[-1], place) + 1
+            places.append(place)
         for length in range(2, self._key_length + 1):
             longer = [place for place in places if place >= length and text[place - length] == text[-length]]
             if not longer:

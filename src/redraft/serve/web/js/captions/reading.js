@@ -1,8 +1,7 @@
 // Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
 // stood, or waited, long enough; as redraft.captions.formats.rows, and tests/captions/reading.json for both.
 
-import { Source } from "../net/events.js";
-import { keyOf } from "../net/memory.js";
+import { Source, keyOf } from "./events.js";
 
 /** The server's rules of where a line may be broken (redraft.captions.breaks). */
 const { default: RULES } = await import("./breaks.js");

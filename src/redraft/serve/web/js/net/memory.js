@@ -2,8 +2,6 @@
 //
 // Every final caption has its own entry, so that adding one does not rewrite the others.
 
-export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
-
 const PREFIX = "redraft.";
 
 /** A storage that does not survive a reload. */

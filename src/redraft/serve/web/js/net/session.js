@@ -8,8 +8,7 @@
 import { Backoff, PASSING } from "./backoff.js";
 import { Connection, whenBack } from "./connection.js";
 import { Control } from "./control.js";
-import { Source } from "./events.js";
-import { keyOf } from "./memory.js";
+import { Source, keyOf } from "../captions/events.js";
 import { bytesOf, pieces } from "./pieces.js";
 import { address } from "./server.js";
 

@@ -11,7 +11,7 @@
 import { sameOf } from "../captions/languages.js";
 import { Backoff } from "./backoff.js";
 import { Connection, whenBack } from "./connection.js";
-import { Source } from "./events.js";
+import { Source } from "../captions/events.js";
 import { address, ask } from "./server.js";
 
 const ABSENT = 404;

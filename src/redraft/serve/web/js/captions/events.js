@@ -1,4 +1,6 @@
-// What announces news as events.
+// What announces news as events, and the keys of captions in them.
+
+export const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
 
 export class Source extends EventTarget {
   /** Dispatch an event with a detail. */
