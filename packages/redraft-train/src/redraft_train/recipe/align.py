@@ -161,7 +161,7 @@ def common_tokenizer(large: Path, small: Path) -> Tokenizer:
 
 def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
     """Return sources to train on, from the training part of the corpus, and held-out sources to measure on."""
-    training, kept_back = ({tag: part[tag] for tag in settings.languages} for part in split(settings.data))
+    training, kept_back = split(settings.data, settings.languages)
     for language in settings.languages:
         if not (training[language] and kept_back[language]):
             raise OptionError(f"data: folder {str(settings.data)!r} has too few pairs of language {language!r}")

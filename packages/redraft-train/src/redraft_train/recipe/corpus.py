@@ -11,9 +11,11 @@ import gzip
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tqdm import tqdm
 
 from redraft.errors import InputError, OptionError
 from redraft_bench.eval.sets import TURN
@@ -246,13 +248,14 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
             yield Pair(*cleaned, language, weight, kind)
 
 
-def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """Return ``(training, held_out)`` pairs by target language; cleaning takes minutes."""
+def split(data: Path, languages: Sequence[str] = LANGUAGES) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
+    """Return ``(training, held_out)`` pairs by target language; cleaning takes minutes, of which a bar tells."""
     training: dict[str, list[Pair]] = {}
     for_tuning: dict[str, list[Pair]] = {}
-    for language in LANGUAGES:
+    for language in languages:
         training[language], for_tuning[language] = [], []
-        for pair in read_pairs(data, language):
+        pairs = read_pairs(data, language)
+        for pair in tqdm(pairs, desc=f"cleaning, {language}", unit="pair", unit_scale=True, mininterval=2, delay=2):
             (for_tuning if held_out(pair.source) else training)[language].append(pair)
         random.Random(0).shuffle(for_tuning[language])
     return training, for_tuning
