@@ -30,7 +30,7 @@ from tests.speech.recognisers import Scripted, silence
 
 
 def opened(*options: str, stalled: float = 30.0) -> IsolatedRecogniser:
-    return IsolatedRecogniser(command(*options)("en"), stalled=stalled)
+    return IsolatedRecogniser(RecogniserProcess(command(*options)("en"), stalled=stalled))
 
 
 def finals(items: list[Item]) -> list[tuple[str, float | None]]:
@@ -132,7 +132,7 @@ def test_process_that_does_not_begin(monkeypatch: pytest.MonkeyPatch, line: str)
     more = f"print({line!r}, flush=True); import time; time.sleep(60)" if line else "raise SystemExit(3)"
     threads = threading.active_count()
     with pytest.raises(ModelError, match="status 3" if not line else "SIGKILL"):
-        IsolatedRecogniser([sys.executable, "-c", more])
+        IsolatedRecogniser(RecogniserProcess([sys.executable, "-c", more]))
     assert threading.active_count() == threads
 
 
@@ -162,7 +162,7 @@ def test_ctrl_c_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", start)
     interrupts = "import os, signal, time; time.sleep(1); os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
-        IsolatedRecogniser([sys.executable, "-c", interrupts])
+        IsolatedRecogniser(RecogniserProcess([sys.executable, "-c", interrupts]))
     assert started[0].returncode == -signal.SIGKILL
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
 import click
 
-from redraft.captions.events import Caption, is_text
+from redraft.captions.events import TEXT, Caption, Field, is_seconds, is_whole
+from redraft.captions.formats.read import check_fields, json_object
 from redraft.captions.formats.write import TRANSCRIPTS, Output, open_writer
 from redraft.cli.shared import options as common
 from redraft.errors import InputError, OptionError
@@ -67,6 +67,16 @@ def transcript(file: Path, form: str, wanted: tuple[str, ...], names: tuple[str,
     writer.close()
 
 
+#: Fields of a final caption that are read, and those that it always has.
+_FINAL: dict[str, Field] = {
+    "type": (lambda value: value == "final", '"final"'),
+    "seq": (is_whole, "a whole number"),
+    **dict.fromkeys(("utterance", "language", "text", "source", "speaker"), TEXT),
+    **dict.fromkeys(("time", "start"), (is_seconds, "seconds")),
+}
+_NEEDED = ("type", "utterance", "seq", "language", "text")
+
+
 def _captions(text: str) -> list[Caption]:
     """Return the captions in a file, without a last line that is incomplete.
 
@@ -78,14 +88,11 @@ def _captions(text: str) -> list[Caption]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json_object(line, _NEEDED)
+            check_fields(found, _FINAL, _NEEDED, "a transcript")
             known = {each.name: found[each.name] for each in fields(Caption) if each.name in found}
-            texts = [known.get(name, "") for name in ("utterance", "language", "text", "source", "speaker")]
-            times = [known.get(name, 0.0) for name in ("time", "start")]
-            if found["type"] != "final" or not all(map(is_text, texts)) or not {*map(type, times)} <= {int, float}:
-                raise ValueError
             captions.append(Caption(**{**known, "final": True}))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except InputError:
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
     return captions

@@ -52,6 +52,7 @@ class RecogniserProcess:
         audio: the audio so far, which waits until it is recognised; it may be fed before the process is started.
         recognised: number of samples recognised so far.
         killed: whether it was killed; its later output is to be ignored.
+        opens: as given.
 
     Args:
         command: command line of the process, see `redraft.speech.worker`.
@@ -68,7 +69,7 @@ class RecogniserProcess:
         stalled: float = deadlines.STALLED,
         details: bool = True,
     ) -> None:
-        self._command, self._opens, self._stalled, self._details = command, opens, stalled, details
+        self._command, self.opens, self._stalled, self._details = command, opens, stalled, details
         self.audio, self.recognised = AudioBuffer(), 0
         self.killed = False
         self._process: Process | None = None
@@ -179,7 +180,7 @@ class RecogniserProcess:
     async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:
         """Return the next message; None at the end, and after an invalid one.  Raises `_Died` if none comes in time."""
         assert process.stdout is not None  # noqa: S101  # for the type checker
-        seconds = self._opens if opening else self._stalled
+        seconds = self.opens if opening else self._stalled
         while True:
             try:
                 async with asyncio.timeout(min(deadlines.LOOK, seconds)):
@@ -234,7 +235,7 @@ def isolated(
     """
     if "://" in spec:
         return open_recogniser(spec, language, pause, punctuation, news, when_over)
-    return IsolatedRecogniser(command(spec, language, pause, punctuation))
+    return IsolatedRecogniser(RecogniserProcess(command(spec, language, pause, punctuation)))
 
 
 #: What the thread of a recogniser puts behind the messages of its process.
@@ -245,21 +246,14 @@ class IsolatedRecogniser:
     """Recognises in a process; a thread exchanges audio and messages with it.
 
     Args:
-        command, opens, stalled, details: as for `RecogniserProcess`.
+        process: recognises; it is started here.
 
     Raises:
         RedraftError: the recogniser cannot be opened.
     """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        opens: float = math.inf,
-        stalled: float = deadlines.STALLED,
-        details: bool = True,
-    ) -> None:
-        self._process = RecogniserProcess(command, opens=opens, stalled=stalled, details=details)
+    def __init__(self, process: RecogniserProcess) -> None:
+        self._process = process
         self._messages: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -267,7 +261,7 @@ class IsolatedRecogniser:
         try:
             with interrupt.raised():
                 if _checked(self._messages.get()).item is not None:  # it was started again
-                    raise ModelError(f"the recogniser cannot be started: it did not answer for {opens:g} s")
+                    raise ModelError(f"the recogniser cannot be started: it did not answer for {process.opens:g} s")
         except BaseException:  # Ctrl-C: the process would go on, for example with a download
             self.close()
             raise

@@ -123,8 +123,8 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
         return
     language = parse_language(languages[0] if languages else "en").code
     try:
-        opens = deadlines.RECOGNISER_OPENS
-        IsolatedRecogniser(command_of(settings, language), opens=opens, details=settings.log_text).close()
+        opens, details = deadlines.RECOGNISER_OPENS, settings.log_text
+        IsolatedRecogniser(RecogniserProcess(command_of(settings, language), opens=opens, details=details)).close()
     except RedraftError as error:
         # If the model declares no languages, the recogniser may still support another one.
         if languages or not isinstance(error, OptionError):
