@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends.remote.rows import RemoteRow, RowLine, Steps, beside
+from redraft.backends.remote.rows import RemoteRow, RowLine, Steps
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError
@@ -48,7 +48,7 @@ def best(rows: tuple[RemoteRow, ...]) -> list[int]:
 
 def test_line_is_read_as_far_as_it_is_needed() -> None:
     told = Told(5, 6, 7, 8)
-    line = RowLine((1, 2), told.steps())
+    line = RowLine(score((1, 2)), steps=told.steps())
     assert best(line.answer(score((1, 2)))) == [5] and told.asked == 1
     assert best(line.answer(score((1, 2)))) == [5] and told.asked == 1
     assert best(line.answer(score((1, 2, 5), 6, 9))) == [6, 7] and told.asked == 3
@@ -60,7 +60,7 @@ def test_line_is_read_as_far_as_it_is_needed() -> None:
 
 def test_closing_line_ends_request() -> None:
     told = Told(5, 6)
-    line = RowLine((1,), told.steps())
+    line = RowLine(score((1,)), steps=told.steps())
     line.answer(score((1,)))
     line.close()
     assert told.closed and line.answer(score((1, 5))) == ()
@@ -68,21 +68,23 @@ def test_closing_line_ends_request() -> None:
 
 
 def test_line_of_draft_knows_its_rows_and_nothing_more() -> None:
-    line = RowLine((1,), draft=(5, 6), rows=(row(5), row(6), row(7)))
+    line = RowLine(score((1,), 5, 6), (row(5), row(6), row(7)))
     assert best(line.answer(score((1,), 5, 6))) == [5, 6, 7]
     assert best(line.answer(score((1, 5), 9))) == [6]
     assert line.answer(score((1, 5, 6, 7))) == ()
     assert RowLine().answer(score((1,))) == ()
 
 
-def test_rows_beside_draft() -> None:
-    told = Told(5, 6, 7)
-    first, second, third = beside(told.steps(), (5, 90, 4), 2)
-    assert (first, third) == ((5, row(5, 90)), (7, row(7, 90)))
-    assert second == (6, row(6, 90))  # 90 is among the best already
-    (other,) = beside(Told(6).steps(), (8,), 2)
-    assert other[1] == RemoteRow({6: -1.0, 90: -2.0, 8: -math.inf}, 2)
-    assert told.closed
+def test_rows_have_what_was_drafted() -> None:
+    line = RowLine(score((1,), 5, 90, 4), steps=Told(5, 6, 7).steps())
+    first, second, third = line.answer(score((1,), 5, 6))
+    assert (first, third) == (row(5, 90), row(7, 90))
+    assert second == row(6, 90)  # 90 is among the best already
+    told = Told(6, 7)
+    other = RowLine(score((1,), 8), steps=told.steps())
+    assert other.answer(score((1,), 8)) == (RemoteRow({6: -1.0, 90: -2.0, 8: -math.inf}, 2),)
+    other.close()
+    assert told.asked == 1 and told.closed
 
 
 class Cut(FakeVllm):

@@ -27,7 +27,7 @@ from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import RemoteDialect, RemoteModel, Sglang, Vllm, check_ids, served
-from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside
+from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine
 from redraft.backends.slots import Slotted
 from redraft.decoding.backend import Capability
 from redraft.decoding.types import Rows, Score
@@ -124,11 +124,10 @@ class RemoteBackend(Slotted[RowLine]):
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
         if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
-            line = RowLine(prefix, None, draft, self.dialect.verify(prefix, draft, k))
+            line = RowLine(score, self.dialect.verify(prefix, draft, k))
         else:
             count = min(len(draft) + self.options.ahead, room)
-            steps = self.dialect.continued(prefix, count, k, draft, score.biases or ())
-            line = RowLine(prefix, beside(steps, draft, k), score=score)
+            line = RowLine(score, steps=self.dialect.continued(prefix, count, k, draft, score.biases or ()))
         return self._follow(slot, line).answer(score)
 
 

@@ -118,25 +118,17 @@ class RowLine:
     """Rows along a line of ids: the first is the row after the prefix, the others follow id by id.
 
     Args:
-        prefix: at least one id; an empty one answers nothing.
-        steps: the server's continuation.
-        draft: a draft with known rows, instead of a continuation.
-        rows: (n + 1,) rows of the root and of the draft.
-        score: what it was requested for; of its draft, a server that verifies drafts leaves out what follows a rejected
-            token.
+        score: what it was requested for; without it, the line answers nothing.
+        rows: (n + 1,) rows of the root and of the draft, if the server has scored the draft.
+        steps: otherwise its continuation of the prefix; of the draft, a server that verifies drafts leaves out what
+            follows a rejected token.
     """
 
-    def __init__(
-        self,
-        prefix: Sequence[int] = (),
-        steps: Steps | None = None,
-        draft: Sequence[int] = (),
-        rows: Sequence[RemoteRow] = (),
-        score: Score | None = None,
-    ) -> None:
-        self.score = score
-        self._ids, self._start = [*prefix, *draft], len(prefix)
-        self._rows, self._steps = list(rows), steps
+    def __init__(self, score: Score | None = None, rows: Sequence[RemoteRow] = (), steps: Steps | None = None) -> None:
+        self.score, self._rows, self._steps = score, list(rows), steps
+        self._start = len(score.prefix) if score else 0
+        self._draft = score.draft.tokens if score else ()
+        self._ids = score.prefix + (self._draft if rows else ()) if score else ()
 
     def answer(self, score: Score) -> tuple[RemoteRow, ...]:
         """Return the rows of a request, up to the draft token that leaves the line; waits for the server if necessary.
@@ -144,14 +136,12 @@ class RowLine:
         Raises:
             ModelError: the server fails meanwhile.
         """
-        prefix, draft = list(score.prefix), score.draft.tokens
-        if not self._reaches(prefix):
+        prefix, ids = len(score.prefix), score.prefix + score.draft.tokens
+        if prefix < self._start:
             return ()
-        first = len(prefix) - self._start
-        while True:
-            wanted = first + 1 + common_prefix(draft, tuple(self._ids[len(prefix) :]))
-            if len(self._rows) >= wanted or not self._next():
-                return tuple(self._rows[first:wanted])
+        while (shared := common_prefix(self._ids, ids)) - self._start >= len(self._rows) and self._next():
+            pass
+        return tuple(self._rows[prefix - self._start : shared - self._start + 1]) if shared >= prefix else ()
 
     def close(self) -> None:
         """End the request if it is still running."""
@@ -159,37 +149,16 @@ class RowLine:
             self._steps.close()
             self._steps = None
 
-    def _reaches(self, prefix: list[int]) -> bool:
-        """Whether the line contains a whole prefix, or will."""
-        if not self._start or len(prefix) < self._start:
-            return False
-        while len(self._ids) < len(prefix):
-            if self._ids != prefix[: len(self._ids)] or not self._next():
-                return False
-        return self._ids[: len(prefix)] == prefix
-
     def _next(self) -> bool:
         """Wait for the next token; return False if there is none."""
         step = next(self._steps, None) if self._steps is not None else None
         if step is None:
             return False
-        self._ids.append(step[0])
-        self._rows.append(step[1])
+        (token, row), place = step, len(self._rows)
+        if place < len(self._draft) and self._ids[self._start :] == self._draft[:place]:
+            # What was drafted and not chosen.  If the server reports nothing of it, it counts as impossible, so no rule
+            # accepts it.
+            row = RemoteRow.of({self._draft[place]: -math.inf, **row.known}, row.k)
+        self._ids += (token,)
+        self._rows.append(row)
         return True
-
-
-def beside(steps: Steps, draft: Sequence[int], k: int) -> Steps:
-    """Yield the tokens chosen along a draft, with rows that include the drafted token where it was not chosen.
-
-    A drafted token of which the server reported nothing counts as impossible, so no rule accepts it.
-    """
-    try:
-        on_draft = True
-        for number, (token, row) in enumerate(steps):
-            if on_draft and number < len(draft):
-                yield token, RemoteRow.of({draft[number]: -math.inf, **row.known}, k)
-                on_draft = token == draft[number]
-            else:
-                yield token, row
-    finally:
-        steps.close()
