@@ -8,7 +8,7 @@ it needs no second loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from redraft.decoding.ends import NO_BREAKS, LineEnd, loop_at_end
 from redraft.decoding.selection import Next, Selection
@@ -80,12 +80,12 @@ class AllowedRows:
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable possible tokens after ``node``, or all."""
-        asked, only = k, self._after(node).only
-        if only is not None:
-            return sorted(self._among(node, only), key=lambda token: (-self.rows.logprob(node, token), token))[:k]
+        asked, after = k, self._after(node)
+        if after.only is not None:
+            return sorted(after.only, key=lambda token: (-self.rows.logprob(node, token), token))[:k]
         while True:
             found = self.rows.best(node, asked)
-            allowed = self._among(node, found)
+            allowed = after.among(found)
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
             asked *= 2
@@ -101,15 +101,9 @@ class AllowedRows:
     def distribution(self, node: int, temperature: float) -> WholeDistribution:
         """Return the distribution among the possible tokens after ``node``."""
         whole, after = self.rows.distribution(node, temperature), self._after(node)
-        out = self._barred.get(self._place(node), frozenset())
         if after.only is not None:
-            return whole.without(None, (after.only - out) or after.only)
-        whole = whole.without(after.foreign, after.possible) if after.foreign else whole
-        return whole.without(out) if out else whole
-
-    def _place(self, node: int) -> int:
-        """Return the position in the output of the token after ``node``."""
-        return len(self._output) + (self._draft.depths[node] if node >= 0 else 0)
+            return whole.without(None, after.only)
+        return whole.without(after.foreign, after.possible) if after.foreign else whole
 
     def _allows(self, node: int, token: int) -> bool:
         """Whether ``token`` may follow ``node``, a node of the whole draft."""
@@ -118,22 +112,15 @@ class AllowedRows:
             token not in selection.special and self._tokens[node] not in selection.pieces and not self._barred
         ):
             return True
-        return bool(self._among(node, (token,)))
-
-    def _among(self, node: int, tokens: Iterable[int]) -> list[int]:
-        """Return those of ``tokens`` that may follow ``node``, in their order."""
-        after = self._after(node)
-        out = self._barred.get(self._place(node)) if node >= ROOT else None
-        found = after.among(tokens)
-        return [token for token in found if token not in out or after.only == frozenset([token])] if out else found
+        return bool(self._after(node).among((token,)))
 
     def _after(self, node: int) -> Next:
-        """Return which tokens the selection allows after a node; nodes of the prompt are free."""
-        if node < ROOT or not self._selection:
+        """Return which tokens may follow a node; nodes of the prompt are free."""
+        if node < ROOT:
             return _ANYTHING
         if node not in self._next:
-            path = [self._draft.tokens[each] for each in self._draft.path(node)]
-            self._next[node] = self._selection.after((*self._output, *path))
+            path = (*self._output, *[self._draft.tokens[each] for each in self._draft.path(node)])
+            self._next[node] = self._selection.after(path).without(self._barred.get(len(path), frozenset()))
         return self._next[node]
 
 
@@ -214,7 +201,9 @@ def decode(
             continue
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
-                left = _before_word(output[: length - repeated], selection)
+                left = output[: length - repeated]
+                while selection.is_forced(left):  # a word that nothing else could follow: the loop begins with it
+                    left = left[:-1]
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, loop=output[len(left)])
         if stops and not finished and len(output) > shown and not selection.is_forced(output):
@@ -241,13 +230,3 @@ def _until_end(output: tuple[int, ...], end_tokens: frozenset[int], line_end: Li
     line = line_end(output[:length])
     length = length if line is None else line
     return output[:length], length is not None
-
-
-def _before_word(output: tuple[int, ...], selection: Selection) -> tuple[int, ...]:
-    """Return ``output`` without the beginning of a word that the selection forces it to finish.
-
-    Nothing else could follow there, so a loop is left where the word begins.
-    """
-    while selection.is_forced(output):
-        output = output[:-1]
-    return output

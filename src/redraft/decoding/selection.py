@@ -33,6 +33,12 @@ class Next:
             return [token for token in tokens if token in only]
         return [token for token in tokens if token in possible or token not in foreign]
 
+    def without(self, tokens: frozenset[int]) -> Next:
+        """Return the same without some tokens; those inside a word stay if no other one may follow."""
+        if self.only is not None:
+            return Next(self.only - tokens or self.only)
+        return Next(None, self.possible - tokens, self.foreign | tokens) if tokens else self
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
