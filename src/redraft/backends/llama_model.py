@@ -15,6 +15,7 @@ from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import have_amx, lib
 from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import check_anchors
+from redraft.backends.slots import Facts
 from redraft.decoding.segments import FunctionalToken, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models.disk import check_gguf, size_of
@@ -174,6 +175,11 @@ class LlamaModel:
         buffer = ctypes.create_string_buffer(size)
         function(self.handle, index, buffer, size)
         return buffer.value.decode(errors="replace")
+
+    def facts(self, context_length: int) -> Facts:
+        """Return what the model is with so many ids in a slot."""
+        known = self.end_tokens, self.pad_token, self.vocabulary_size, self.metadata
+        return Facts(self.path.name, self, context_length, *known)
 
     @property
     def in_floats(self) -> bool:

@@ -87,9 +87,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self.capabilities |= {Capability.TREES}
         if not self._anchored and not options.exact:
             self.capabilities |= {Capability.HYPOTHESES}
-        self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
-        self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
-        self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
         self._contexts: list[LlamaContext] = []
         self._places: list[LlamaSlot | AnchoredSlot] = []  # an empty slot for each number
@@ -105,9 +102,8 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         except ModelError:
             self.close()
             raise
-        self.context_length = min(options.context_length, self._contexts[0].length)
-        self._slots, self._new_slot = {}, self._places.__getitem__
-        self.costs = self.model.costs
+        facts = self.model.facts(self._contexts[0].length)
+        super().__init__(facts, options, self._places.__getitem__, self.model.costs)
         # Then processor time is the cost of a pass on one thread; it stops while other processes run.
         self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
 

@@ -17,7 +17,8 @@ import numpy as np
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteModel, Sglang, Vllm, served
+from redraft.backends.remote.dialect import Sglang, Vllm, served
+from redraft.backends.slots import Facts
 from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from tests.fakes import RandomModel
 
@@ -257,7 +258,7 @@ def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBacken
     client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
     (name, _, length), table = served(client, ""), server.table
     known = (length, table.end_tokens, table.pad_token, table.vocabulary_size, table.metadata)
-    dialect = (Vllm if server.engine == "vllm" else Sglang)(client, RemoteModel(name, table, *known))
+    dialect = (Vllm if server.engine == "vllm" else Sglang)(client, Facts(name, table, *known))
     dialect.verifies = settings.plugin and dialect.probe([9, 21, 4])
     server.bodies.clear()
     return RemoteBackend(dialect, settings)

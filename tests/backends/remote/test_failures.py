@@ -16,7 +16,8 @@ from redraft.backends.options import RemoteOptions
 from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteModel, check_ids, served
+from redraft.backends.remote.dialect import check_ids, served
+from redraft.backends.slots import Facts
 from redraft.captions.events import Caption, Failure
 from redraft.deadlines import Backoff
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
@@ -234,7 +235,7 @@ def test_another_tokenizer_is_refused(server: FakeServer) -> None:
     client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
     other = Table(vocabulary=29)
     with pytest.raises(ModelError, match="differs from the server's for model 'table'"):
-        check_ids(client, RemoteModel(NAME, other, 513, other.end_tokens, 1, 29))
+        check_ids(client, Facts(NAME, other, 513, other.end_tokens, 1, 29))
 
 
 @pytest.mark.parametrize(

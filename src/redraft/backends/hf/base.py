@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Self, TypeVar
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.hf.cache import SlotCache
-from redraft.backends.hf.facts import cache_argument, end_tokens, ids_in, metadata, pad_token
+from redraft.backends.hf.facts import cache_argument, described, ids_in
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.numpy_rows import MatrixRows
 from redraft.backends.options import HfOptions
@@ -99,25 +99,23 @@ S = TypeVar("S")
 class HfBackend(Slotted[S]):
     """A loaded model with its slots; `S` is the state of a slot."""
 
-    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+    def __init__(
+        self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, new_slot: Callable[[int], S]
+    ) -> None:
         exits = len(_layers(_stack(model))[1])
         self.layers = exits or model.config.get_text_config().num_hidden_layers
         self.capabilities = frozenset({Capability.EARLY_EXIT} if exits > 1 else ())
         self._cache = SlotCache(self.layers, options.slots)
-        self.options, self.name, self.tokenizer = options, name, tokenizer
+        self.name, self.tokenizer = name, tokenizer
         self.model: Any = model
         self._cache_argument = cache_argument(type(model)) or "past_key_values"
         self.device, self.dtype = model.device, model.dtype
-        text = model.config.get_text_config()
-        self.context_length = min(options.context_length, getattr(text, "max_position_embeddings", 1 << 20))
-        self.vocabulary_size: int = model.get_output_embeddings().weight.shape[0]
-        self.end_tokens = end_tokens(model.generation_config, tokenizer)
-        self.pad_token = pad_token(model.config, tokenizer, self.end_tokens, self.vocabulary_size)
-        self.metadata: Mapping[str, str] = dict(metadata(model.config, tokenizer, name))
+        longest = getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 20)
+        size = model.get_output_embeddings().weight.shape[0]
+        facts = described(name, model.config, model.generation_config, tokenizer, size, longest)
+        super().__init__(facts, options, new_slot, LearnedCosts())
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
-        self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
-        self._slots, self.costs = {}, LearnedCosts()
 
     def early_exit(self, layers: int) -> Self:
         """Return a model of the decoder's first ``layers`` layers with the same weights and head, and a separate cache.
@@ -126,7 +124,7 @@ class HfBackend(Slotted[S]):
             CapabilityError: ``layers`` is not below the decoder's number of layers.
         """
         short = shortened(self.model, layers, self.name)
-        return type(self)(short, self.tokenizer, self.name, self.options)
+        return type(self)(short, self.tokenizer, self.name, self.options)  # type: ignore[call-arg]  # the slots are its own
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

@@ -111,8 +111,7 @@ class HfDecoder(HfBackend[_Slot]):
     """A decoder-only model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        super().__init__(model, tokenizer, name, options)
-        self._new_slot = lambda _slot: _Slot()
+        super().__init__(model, tokenizer, name, options, lambda _slot: _Slot())
         self.capabilities |= {Capability.TREES, Capability.PROMPT_ROWS, Capability.BATCHES}
         self._masks = Masks(model.config, self.dtype)
         #: Runs short passes in fixed shapes, if that is asked for.

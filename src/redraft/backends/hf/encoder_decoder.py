@@ -202,8 +202,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
     """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        super().__init__(model, tokenizer, name, options)
-        self._new_slot = lambda _slot: _Slot()
+        super().__init__(model, tokenizer, name, options, lambda _slot: _Slot())
         prompts = SourcePrompts(model, tokenizer, name)
         self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0

@@ -22,6 +22,7 @@ from transformers.models.auto.modeling_auto import (
 from transformers.utils import logging
 
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.slots import Facts
 from redraft.captions.chat import ChatTemplate
 from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
 from redraft.models.disk import check_gguf, parts
@@ -107,16 +108,15 @@ def ids_in(value: Any) -> list[int]:
     return [int(token) for token in value] if isinstance(value, list | tuple | set) else [int(value)]
 
 
-def end_tokens(generation: Any, tokenizer: HfTokenizer) -> frozenset[int]:
-    """Return the ids that end an output: from the generation settings, the tokenizer and the chat template."""
-    return frozenset({*ids_in(generation.eos_token_id), *ids_in(tokenizer.end_token), *_turn_ends(tokenizer)})
-
-
-def pad_token(config: Any, tokenizer: HfTokenizer, ends: frozenset[int], vocabulary_size: int) -> int:
-    """Return the id of a token to use as padding."""
-    text = config.get_text_config()
-    pads = [*ids_in(tokenizer.pad_token), *ids_in(getattr(text, "pad_token_id", None)), *sorted(ends), 0]
-    return next(pad for pad in pads if pad < vocabulary_size)
+def described(
+    name: str, config: Any, generation: Any, tokenizer: HfTokenizer, vocabulary_size: int, context_length: int
+) -> Facts:
+    """Return what a model is: an output ends as generation settings, tokenizer and chat template say."""
+    ends = frozenset({*ids_in(generation.eos_token_id), *ids_in(tokenizer.end_token), *_turn_ends(tokenizer)})
+    own = ids_in(getattr(config.get_text_config(), "pad_token_id", None))
+    pad = next(each for each in (*ids_in(tokenizer.pad_token), *own, *sorted(ends), 0) if each < vocabulary_size)
+    known = dict(_metadata(config, tokenizer, name.rpartition("/")[2]))
+    return Facts(name, tokenizer, context_length, ends, pad, vocabulary_size, known)
 
 
 def _chat_template(tokenizer: HfTokenizer) -> str:
@@ -143,7 +143,7 @@ def _turn_ends(tokenizer: HfTokenizer) -> list[int]:
     return [first]
 
 
-def metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[str, str]]:
+def _metadata(config: Any, tokenizer: HfTokenizer, name: str) -> Iterator[tuple[str, str]]:
     """Yield metadata of the model under GGUF keys."""
     yield "general.name", name
     yield "general.architecture", config.model_type.removesuffix("_text").replace("_", "").replace("-", "")

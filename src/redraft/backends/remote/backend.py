@@ -21,14 +21,15 @@ from functools import partial
 
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
-from redraft.backends.hf.facts import end_tokens, loaded, metadata, pad_token, source_of
+from redraft.backends.costs import LearnedCosts
+from redraft.backends.hf.facts import described, loaded, source_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.address import Address
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteDialect, RemoteModel, Sglang, Vllm, check_ids, served
+from redraft.backends.remote.dialect import RemoteDialect, Sglang, Vllm, check_ids, served
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine
-from redraft.backends.slots import Slotted
+from redraft.backends.slots import Facts, Slotted
 from redraft.decoding.backend import Capability
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ModelError
@@ -43,15 +44,9 @@ class RemoteBackend(Slotted[RowLine]):
     capabilities = frozenset({Capability.BATCHES})
 
     def __init__(self, dialect: RemoteDialect, options: RemoteOptions) -> None:
-        self.options, self.dialect, self.client, model = options, dialect, dialect.client, dialect.model
-        # The server always adds a token.
-        self.context_length = min(options.context_length, model.context_length - 1)
-        self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
-        self.vocabulary_size, self.metadata = model.vocabulary_size, model.metadata
-        self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
-        self.token_bytes = model.tokenizer.token_bytes
-        self._few = min(FEW, model.vocabulary_size)
-        self._slots, self._new_slot = {}, lambda _slot: RowLine()
+        super().__init__(dialect.model, options, lambda _slot: RowLine(), LearnedCosts())
+        self.dialect, self.client = dialect, dialect.client
+        self._few = min(FEW, self.vocabulary_size)
         self._rejected = False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
@@ -165,7 +160,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     return backends
 
 
-def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> RemoteModel:
+def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> Facts:
     """Read the model's description from its files: at the address's tokenizer, or where the server has them."""
     name = tokenizer_at or files
     source = source_of(name)
@@ -183,6 +178,4 @@ def _described(model: str, files: str, context_length: int, tokenizer_at: str) -
         generation = loaded(GenerationConfig, name, source)
     except ModelError:  # not every model has a file for these settings
         generation = GenerationConfig.from_model_config(config)
-    ends, size = end_tokens(generation, tokenizer), int(config.get_text_config().vocab_size)
-    facts = dict(metadata(config, tokenizer, model.rpartition("/")[2]))
-    return RemoteModel(model, tokenizer, context_length, ends, pad_token(config, tokenizer, ends, size), size, facts)
+    return described(model, config, generation, tokenizer, int(config.get_text_config().vocab_size), context_length)

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 from redraft.backends.remote.client import Absent, RemoteClient
 from redraft.backends.remote.rows import RemoteRow, Steps
-from redraft.decoding.backend import Tokenizer
+from redraft.backends.slots import Facts
 from redraft.errors import ModelError
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteModel:
-    """A model on a server; what is not listed here is as in `redraft.decoding.backend.Backend`.
-
-    Attributes:
-        name: its name in requests.
-        tokenizer: its tokenizer, on this machine.
-        context_length: maximum number of ids on the server, including the one that it adds.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    context_length: int
-    end_tokens: frozenset[int]
-    pad_token: int
-    vocabulary_size: int
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class RemoteDialect(ABC):
@@ -41,7 +21,7 @@ class RemoteDialect(ABC):
 
     verifies = False
 
-    def __init__(self, client: RemoteClient, model: RemoteModel) -> None:
+    def __init__(self, client: RemoteClient, model: Facts) -> None:
         self.client, self.model = client, model
 
     @abstractmethod
@@ -82,7 +62,7 @@ def served(client: RemoteClient, wanted: str) -> tuple[str, str, int]:
     """Return the model called ``wanted``, or the only model if the name is empty, from OpenAI's list of models.
 
     Returns:
-        Its name, the files that the server has loaded, and the most ids of a request.
+        Its name, the files that the server has loaded, and the most ids of a request: the server always adds a token.
 
     Raises:
         ModelError: the model is not served.
@@ -96,10 +76,10 @@ def served(client: RemoteClient, wanted: str) -> tuple[str, str, int]:
         raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
     with client.reading("without the context length of the model"):
         found = models[wanted]
-        return wanted, str(found.get("root") or wanted), int(found["max_model_len"])
+        return wanted, str(found.get("root") or wanted), int(found["max_model_len"]) - 1
 
 
-def check_ids(client: RemoteClient, model: RemoteModel) -> None:
+def check_ids(client: RemoteClient, model: Facts) -> None:
     """Compare this machine's tokenizer with the server's, if it has a route for that.
 
     Raises:
