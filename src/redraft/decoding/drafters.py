@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from redraft.decoding.rules import Sampler
 from redraft.decoding.types import (
@@ -79,10 +79,11 @@ class Tree:
         return Draft(*nodes, prompt_rows=prompt_rows, leaves_only=leaves_only)
 
 
+@dataclass
 class SmallModel(Drafter):
     """Drafts with one pass of the small model per token.
 
-    Args:
+    Attributes:
         sampler: samples the tokens.
         window: maximum length of a draft, at least 1; at most 10 in BiLD (section 7.1.2).
         ends: ids that may end an output.
@@ -94,38 +95,32 @@ class SmallModel(Drafter):
         settling: those of them with which a draft ends the output unverified.
     """
 
-    def __init__(
-        self,
-        sampler: Sampler,
-        window: int,
-        ends: frozenset[int],
-        fallback: float = 0.0,
-        settling: frozenset[int] = frozenset(),
-        *,
-        margin: bool = False,
-    ) -> None:
-        self._sampler, self._window, self._ends, self._fallback = sampler, window, ends, fallback
-        self._settling, self._margin = settling, margin
+    sampler: Sampler
+    window: int
+    ends: frozenset[int]
+    fallback: float = 0.0
+    settling: frozenset[int] = frozenset()
+    margin: bool = False
 
     def drafting(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
         prefix = context.prompt.ids + context.output
         tokens: list[int] = []
         distributions: list[Distribution] = []
-        while len(tokens) < min(self._window, context.room):
+        while len(tokens) < min(self.window, context.room):
             rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.prompt.encoder)
-            if self._confidence(rows) <= self._fallback:
+            if self._confidence(rows) <= self.fallback:
                 break
-            distributions.append(self._sampler.distribution(rows, ROOT))
-            tokens.append(self._sampler.draw(distributions[-1]))
-            if tokens[-1] in self._ends:
+            distributions.append(self.sampler.distribution(rows, ROOT))
+            tokens.append(self.sampler.draw(distributions[-1]))
+            if tokens[-1] in self.ends:
                 break
-        ended = not self._settling.isdisjoint(tokens)
+        ended = not self.settling.isdisjoint(tokens)
         return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions), settled=ended)
 
     def _confidence(self, rows: Rows) -> float:
         # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
-        if not self._margin:
+        if not self.margin:
             return min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT))))
         first, *second = (min(1.0, math.exp(log)) for _token, log in top_k(rows, ROOT, 2))
         return first - sum(second)

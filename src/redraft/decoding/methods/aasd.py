@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
 
@@ -104,10 +105,11 @@ class PromptRows:
         return best.get(token, max(0.0, 1 - sum(best.values())))
 
 
+@dataclass
 class Aligned(Drafter):
     """Proposes a tree of all n-grams that follow occurrences of the longest key found.
 
-    Args:
+    Attributes:
         key_length: maximum length of a key, at least 1; ``l`` = 6 in the paper.
         ngram: maximum length of an n-gram, at least 1; ``n`` = 6 in the paper.
         width: maximum number of siblings of a token by alignment sampling; 2 in the paper, 0 for none.
@@ -118,39 +120,33 @@ class Aligned(Drafter):
         least: least joint probability of a sibling and of what follows it, from 0 to 1.
     """
 
-    def __init__(
-        self,
-        key_length: int = 6,
-        ngram: int = 6,
-        width: int = 2,
-        end_tokens: frozenset[int] = frozenset(),
-        leaves: int = MOST_LEAVES,
-        nodes: int = MOST_NODES,
-        rows: PromptRows | None = None,
-        least: float = 0.0,
-    ) -> None:
-        self._least = least
-        self._pool = Pool(key_length, end_tokens)
-        self._ngram, self._width, self._end_tokens = ngram, width, end_tokens
-        self._leaves, self._nodes = leaves, nodes
-        self._rows_awaited = 0
-        self._rows = rows or PromptRows()
+    key_length: int = 6
+    ngram: int = 6
+    width: int = 2
+    end_tokens: frozenset[int] = frozenset()
+    leaves: int = MOST_LEAVES
+    nodes: int = MOST_NODES
+    rows: PromptRows = field(default_factory=PromptRows)
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._pool, self._rows_awaited = Pool(self.key_length, self.end_tokens), 0
 
     def propose(self, context: Context) -> Draft:
         """Return the tree; for the first pass, also request the missing rows of the prompt."""
         self._pool.read(context)
         if context.room < 1:
             return EMPTY_DRAFT
-        if self._width and not context.output:
-            self._rows_awaited = self._rows.begin(context.prompt.ids)
+        if self.width and not context.output:
+            self._rows_awaited = self.rows.begin(context.prompt.ids)
         return self._tree().draft(max(1, self._rows_awaited))
 
     def _tree(self) -> Tree:
         # A token taken both from the prompt and from generated text counts as the prompt's.
-        tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
-        ngrams = [(place, self._pool.ngram(place, self._ngram)) for place in self._pool.find()[: self._leaves]]
+        tree = Tree(self.leaves, self.nodes, Provenance.PROMPT)
+        ngrams = [(place, self._pool.ngram(place, self.ngram)) for place in self._pool.find()[: self.leaves]]
         paths = [tree.add_path(ROOT, ngram) for _, ngram in ngrams]
-        for depth in range(self._ngram):
+        for depth in range(self.ngram):
             for (place, ngram), path in zip(ngrams, paths, strict=True):
                 if depth < len(path):
                     for sibling in self._siblings(place, ngram, depth):
@@ -164,20 +160,20 @@ class Aligned(Drafter):
             place: position of the n-gram in the text.
             depth: that of the token in the n-gram.
         """
-        for token, probability in self._rows.at(place + depth).items():
+        for token, probability in self.rows.at(place + depth).items():
             if token == ngram[depth][0]:
                 break
-            if token in self._end_tokens:
+            if token in self.end_tokens:
                 continue
-            chances = [self._rows.probability(at, each) for at, (each, _) in enumerate(ngram, place)]
+            chances = [self.rows.probability(at, each) for at, (each, _) in enumerate(ngram, place)]
             joint = accumulate(chances[depth + 1 :], mul, initial=probability * math.prod(chances[:depth]))
             steps = (token, Provenance.PROMPT), *ngram[depth + 1 :]
-            yield [step for step, chance in zip(steps, joint, strict=True) if chance >= self._least]
+            yield [step for step, chance in zip(steps, joint, strict=True) if chance >= self.least]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.best.append({token: math.exp(log) for token, log in top_k(rows, node, self._width)})
+            self.rows.best.append({token: math.exp(log) for token, log in top_k(rows, node, self.width)})
         self._rows_awaited = 0
 
 
@@ -209,10 +205,11 @@ def among_best(k: int) -> Test:
     return lambda rows, node, token: token in rows.best(node, k)
 
 
+@dataclass
 class Conditional(Rule):
     """Accepts trusted draft tokens that pass a test, and other draft tokens that are the target's argmax.
 
-    Args:
+    Attributes:
         test: `entropy_threshold`, `fixed_threshold` or `among_best`.
         trusted: provenances to which the test applies; the prompt in the paper.
         end_tokens: ids that end an output.
@@ -220,16 +217,14 @@ class Conditional(Rule):
         line_ends: ids of line breaks, which may end an output.
     """
 
-    def __init__(
-        self,
-        test: Test,
-        trusted: Collection[str],
-        end_tokens: frozenset[int],
-        end_guard: bool = False,
-        line_ends: frozenset[int] = frozenset(),
-    ) -> None:
-        self._test, self._trusted = test, frozenset(trusted)
-        self._end_tokens, self._ends, self._end_guard = end_tokens, end_tokens | line_ends, end_guard
+    test: Test
+    trusted: Collection[str]
+    end_tokens: frozenset[int]
+    end_guard: bool = False
+    line_ends: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._ends = self.end_tokens | self.line_ends
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of passing tokens; of equally long ones, the most probable."""
@@ -243,15 +238,15 @@ class Conditional(Rule):
 
     def _passes(self, draft: Draft, rows: Rows, node: int, child: int) -> bool:
         token = draft.tokens[child]
-        if node >= 0 and draft.tokens[node] in self._end_tokens:
+        if node >= 0 and draft.tokens[node] in self.end_tokens:
             return False
         if token == rows.argmax(node):
             return True
-        if draft.provenance[child] not in self._trusted or token in self._ends:
+        if draft.provenance[child] not in self.trusted or token in self._ends:
             return False
-        if self._end_guard and any(rows.logprob(node, end) >= rows.logprob(node, token) for end in self._ends):
+        if self.end_guard and any(rows.logprob(node, end) >= rows.logprob(node, token) for end in self._ends):
             return False
-        return self._test(rows, node, token)
+        return self.test(rows, node, token)
 
 
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)

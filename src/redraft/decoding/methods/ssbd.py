@@ -32,7 +32,7 @@ There are two departures from the paper, each a setting:
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from redraft.decoding.drafters import Nothing
@@ -88,12 +88,13 @@ class PreviousOutput(Drafter):
 KEEPS_ALL = 0.5
 
 
+@dataclass
 class Biased(Rule):
     """Accepts tokens of the previous output that are nearly as probable as the target's best, and all others exactly.
 
     So guesses behind the previous output change nothing but the number of passes.
 
-    Args:
+    Attributes:
         beta: bias towards shown tokens, in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
         floor: minimum probability of a token accepted by the bias, in [0, 1].
         end_tokens: ids that end an output, on which the target alone decides; none for the paper's rule.
@@ -101,17 +102,15 @@ class Biased(Rule):
         sampler: draws the token after the accepted ones (F_decode in equations 1 and 2); None takes the most probable.
     """
 
-    def __init__(
-        self,
-        beta: float,
-        floor: float = 0.0,
-        end_tokens: frozenset[int] = frozenset(),
-        hidden: float | None = None,
-        sampler: Sampler | None = None,
-    ) -> None:
-        self._sampler = sampler
-        self._betas = {Provenance.SHOWN: beta, Provenance.PREVIOUS: beta if hidden is None else hidden}
-        self._floor, self._end_tokens = floor, end_tokens
+    beta: float
+    floor: float = 0.0
+    end_tokens: frozenset[int] = frozenset()
+    hidden: float | None = None
+    sampler: Sampler | None = None
+
+    def __post_init__(self) -> None:
+        hidden = self.beta if self.hidden is None else self.hidden
+        self._betas = {Provenance.SHOWN: self.beta, Provenance.PREVIOUS: hidden}
 
     def biases(self, draft: Draft) -> tuple[float, ...]:
         """Return the bias towards each draft token."""
@@ -119,7 +118,7 @@ class Biased(Rule):
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of tokens that the biased target prefers."""
-        return walk(draft, rows, partial(self._choose, draft, rows), self._sampler)
+        return walk(draft, rows, partial(self._choose, draft, rows), self.sampler)
 
     def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
         """Return the previous output's token if its bias keeps it; among guesses, the target's own token."""
@@ -130,16 +129,16 @@ class Biased(Rule):
 
     def _keeps(self, rows: Rows, node: int, drafted: int, beta: float) -> bool:
         """Whether a token of the previous output may follow ``node``."""
-        if beta >= KEEPS_ALL and not self._floor:
+        if beta >= KEEPS_ALL and not self.floor:
             return True
         best = rows.argmax(node)
         if drafted == best:
             return True
         # An exact rule must not accept ties of equal probability, hence the test for a bias of 0.
-        if not beta or best in self._end_tokens or drafted in self._end_tokens:
+        if not beta or best in self.end_tokens or drafted in self.end_tokens:
             return False
         probability = math.exp(rows.logprob(node, drafted))
-        if probability < self._floor:
+        if probability < self.floor:
             return False
         return beta >= KEEPS_ALL or math.exp(rows.logprob(node, best)) - probability <= beta / (1 - beta)
 
