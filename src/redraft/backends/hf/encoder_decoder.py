@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -206,21 +207,14 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         prompts = SourcePrompts(model, tokenizer, name)
         self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0
-        #: The backends with this encoder: the model, and its early exits.
-        self._sharing = [self]
+        #: Source -> what the encoder made of it, as long as a slot has it; early exits have the same encoder.
+        self._states = WeakValueDictionary[tuple[int, ...], Tensor]()
 
     def early_exit(self, layers: int) -> Self:
         """Return a model as `HfBackend.early_exit`; what the encoder makes of a source is computed once."""
         short = super().early_exit(layers)
-        short._sharing = self._sharing
-        self._sharing.append(short)
+        short._states = self._states
         return short
-
-    def close(self) -> None:
-        """Free the cache, and the weights unless another backend shares them."""
-        if self in self._sharing:
-            self._sharing.remove(self)
-        super().close()
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
@@ -266,11 +260,10 @@ class HfEncoderDecoder(HfBackend[_Slot]):
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
         """Encode a source and reset the decoder, whose states depend on it."""
-        slots = (slot for backend in self._sharing for slot in backend._slots.values())
-        states = next((slot.states for slot in slots if slot.encoder == ids and slot.states is not None), None)
+        states = self._states.get(ids)
         if states is None:
             source = torch.tensor([ids], device=self.device)
-            encoder = self.model.get_encoder()
-            states = encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
+            found = self.model.get_encoder()(input_ids=source, attention_mask=torch.ones_like(source))
+            self._states[ids] = states = found.last_hidden_state
             self.encoder_passes += 1
         return _Slot(ids, states, EncoderDecoderCache(self._cache, DynamicCache()))
