@@ -106,7 +106,9 @@ class LlamaModel:
         check_gguf(path)
         self.path, self.size = path, size_of(path)
         self.handle = self._load(options)
-        self.metadata = dict(self._read_metadata())
+        key, value = lib.llama_model_meta_key_by_index, lib.llama_model_meta_val_str_by_index
+        every = range(lib.llama_model_meta_count(self.handle))
+        self.metadata = {self._read(key, index): self._read(value, index) for index in every}
         try:
             self._refuse_unfit()
             _choose_kernels(path, options.exact, self.metadata.get("general.file_type", ""))
@@ -163,14 +165,7 @@ class LlamaModel:
             if there:
                 raise CapabilityError(f"model {self.path.name!r} {reason}; a decoder-only model is needed")
 
-    def _read_metadata(self) -> Iterator[tuple[str, str]]:
-        for index in range(lib.llama_model_meta_count(self.handle)):
-            yield (
-                self._read_string(lib.llama_model_meta_key_by_index, index),
-                self._read_string(lib.llama_model_meta_val_str_by_index, index),
-            )
-
-    def _read_string(self, function: Any, index: int) -> str:
+    def _read(self, function: Any, index: int) -> str:
         size = function(self.handle, index, None, 0) + 1
         buffer = ctypes.create_string_buffer(size)
         function(self.handle, index, buffer, size)

@@ -275,15 +275,12 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             state = self._slots[slot]
             if isinstance(state, AnchoredSlot):
                 continue
-            if self._extends(score):
-                wanted[state.context] -= len(state.branches)  # it has these already
+            # Of a tree that goes on with its branches, it has these already; an exact pass needs cells in order.
+            if score.draft.leaves_only and not score.draft.is_chain and not self.options.exact:
+                wanted[state.context] -= len(state.branches)
             elif state.branches:
                 state.adopt_branch(score.prefix, exact=self.options.exact)
         slots = [each for each in self._slots.values() if isinstance(each, LlamaSlot)]
         # A branch that a slot would have continued is only cache: it is computed again.
         for state in [each for each in slots if wanted.get(each.context, 0) > len(each.spare)]:
             state.drop_branches()
-
-    def _extends(self, score: Score) -> bool:
-        """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
-        return score.draft.leaves_only and not score.draft.is_chain and not self.options.exact

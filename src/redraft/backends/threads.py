@@ -50,19 +50,15 @@ class FreeCores:
         """Return the number of cores that were free during the last second, at least 1; all of them if unknown."""
         now = self._now()
         if self._read is not None and now - self._last >= LOOK:
-            self._look(now)
+            read, taken = self._clocks(), now - self._last
+            if read is not None:
+                idle, own = (each - earlier for each, earlier in zip(read, self._read, strict=True))
+                self._looks.append((now, min(self._cores, max(0.0, self._cores - (idle + own) / taken))))
+            self._last, self._read = now, read
         while self._looks and now - self._looks[0][0] > REST:
             self._looks.popleft()
         used = max((used for _, used in self._looks), default=0.0)
         return max(1, int(self._cores - used + TOLERANCE))
-
-    def _look(self, now: float) -> None:
-        read, before = self._clocks(), self._read
-        if read is not None and before is not None:
-            taken = now - self._last
-            idle, own = (each - earlier for each, earlier in zip(read, before, strict=True))
-            self._looks.append((now, min(self._cores, max(0.0, self._cores - (idle + own) / taken))))
-        self._last, self._read = now, read
 
 
 def system_clocks() -> tuple[float, float] | None:

@@ -101,12 +101,10 @@ class Selection:
             for word in self.words
             if path[-1] in word
             for length in range(1, min(len(word), len(path)) + 1)
-            if path[-length:] == word[:length] and not self._attached(path[:-length], word[0])
+            if path[-length:] == word[:length]
+            # not a letter behind another one
+            and not (word[0] in self.begins and self.ends.intersection(path[-1 - length : -length]))
         ]
-
-    def _attached(self, path: tuple[int, ...], token: int) -> bool:
-        """Whether there is nothing between the letters of ``path`` and of ``token``."""
-        return token in self.begins and bool(path) and path[-1] in self.ends
 
 
 #: Allows all tokens.

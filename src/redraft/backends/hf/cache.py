@@ -66,13 +66,12 @@ class Masks:
         near = seen
         if self._window is not None:
             near = seen & torch.stack([_near(row, width, length, self._window) for row in rows])
-        windowed = (ONE_MASK, "sliding_attention")
-        return {kind: self._added(near if kind in windowed else seen, device) for kind in self._kinds}
-
-    def _added(self, seen: Tensor, device: torch.device) -> Tensor:
-        seen = seen[:, None].to(device)
-        hidden = torch.finfo(self._dtype).min
-        return torch.zeros(seen.shape, dtype=self._dtype, device=device).masked_fill_(~seen, hidden)
+        masks = {}
+        for kind in self._kinds:
+            hidden = ~(near if kind in (ONE_MASK, "sliding_attention") else seen)[:, None].to(device)
+            added = torch.zeros(hidden.shape, dtype=self._dtype, device=device)
+            masks[kind] = added.masked_fill_(hidden, torch.finfo(self._dtype).min)
+        return masks
 
 
 def _visible(row: PassRow, width: int, length: int) -> Tensor:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from redraft.decoding.display import Display
-from redraft.decoding.method import Method, Option, Setup
+from redraft.decoding.method import Method, Option
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
 from redraft.decoding.search import OPTIONS
-from redraft.decoding.types import Drafter, Rule
 
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
 HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "bias towards the hidden words of the previous translation")
@@ -25,11 +24,6 @@ STOP = Option(
 AGREEMENT = Display(agree=2, first_sight=0.4)
 
 
-def _redraft(setup: Setup) -> tuple[Drafter, Rule]:
-    beta, hidden = setup["beta"], setup["hidden_beta"]
-    return PreviousOutput(), Biased(beta, setup["floor"], setup.ends, hidden)
-
-
 METHODS = (
     Method(
         "redraft",
@@ -38,7 +32,7 @@ METHODS = (
         "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement)",
         "previous output",
         "biased",
-        _redraft,
+        lambda setup: (PreviousOutput(), Biased(setup["beta"], setup["floor"], setup.ends, setup["hidden_beta"])),
         (SHOWN, HIDDEN, FLOOR, STOP, *OPTIONS),
         bias=SHOWN,
         display=AGREEMENT,
