@@ -20,7 +20,7 @@ from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import Watch, close_slots, open_slots, run_together
+from redraft.decoding.drive import Watch, open_slots, run_together
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
@@ -83,8 +83,7 @@ class Generator:
         self._memory: dict[type, object] = {}
         with ExitStack() as closing:
             self.backends = backends_of(self.method, self._options, backend, small, closing)
-            self._slots = open_slots(self.backends, 1)
-            closing.callback(close_slots, self.backends, self._slots)
+            self._slots = open_slots(self.backends, 1, closing)
             self._closing = closing.pop_all()
 
     @classmethod

@@ -29,7 +29,7 @@ from redraft.captions.state import START, Settings, State, Vocabulary
 from redraft.captions.style import Style
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.drive import Watch, close_slots, open_slots, run_together
+from redraft.decoding.drive import Watch, open_slots, run_together
 from redraft.decoding.ends import LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
@@ -109,8 +109,7 @@ class Translator:
                 for tag, encode in encoders.items()
             }
             self.states = dict.fromkeys(self.translations, START)
-            self.slots = open_slots(self.backends, len(encoders))
-            closing.callback(close_slots, self.backends, self.slots)
+            self.slots = open_slots(self.backends, len(encoders), closing)
             self._closing = closing.pop_all()
 
     @classmethod

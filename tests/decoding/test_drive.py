@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters import Nothing
-from redraft.decoding.drive import close_slots, open_slots, run, run_together
+from redraft.decoding.drive import open_slots, run, run_together
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules import Exact
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Prompt, Rows, Score
@@ -100,11 +101,11 @@ def test_slots_of_decodings() -> None:
             return super().open_slot()
 
     backends = {TARGET: RandomModel(), DRAFT_MODEL: Few()}
-    opened = open_slots(backends, 2)
-    assert opened == [{TARGET: 0, DRAFT_MODEL: 0}, {TARGET: 1, DRAFT_MODEL: 1}]
-    close_slots(backends, opened)
-    with pytest.raises(CapabilityError):
-        open_slots(backends, 3)
+    with ExitStack() as stack:
+        opened = open_slots(backends, 2, stack)
+        assert opened == [{TARGET: 0, DRAFT_MODEL: 0}, {TARGET: 1, DRAFT_MODEL: 1}]
+    with pytest.raises(CapabilityError), ExitStack() as stack:
+        open_slots(backends, 3, stack)
     assert [backend._slots for backend in backends.values()] == [set(), set()]
 
 

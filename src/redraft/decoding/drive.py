@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Generic, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Backend, Capability, CostCurve
 from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare
-from redraft.errors import CapabilityError, RedraftError
+from redraft.errors import RedraftError
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -26,29 +27,22 @@ Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 Lane: TypeAlias = tuple[Asking[T], Mapping[str, int]]
 
 
-def open_slots(backends: Mapping[str, Backend], count: int) -> list[dict[str, int]]:
+def open_slots(backends: Mapping[str, Backend], count: int, stack: ExitStack | None = None) -> list[dict[str, int]]:
     """Open slots for ``count`` decodings: a number in the cache of every model, by the model's name.
 
+    Args:
+        stack: closes them.
+
     Raises:
-        CapabilityError: a model has fewer free slots; none stays open.
+        CapabilityError: a model has fewer free slots.
     """
-    opened: list[dict[str, int]] = []
-    try:
-        for _ in range(count):
-            opened.append({})
-            for name, backend in backends.items():
-                opened[-1][name] = backend.open_slot()
-    except CapabilityError:
-        close_slots(backends, opened)
-        raise
-    return opened
-
-
-def close_slots(backends: Mapping[str, Backend], opened: Sequence[Mapping[str, int]]) -> None:
-    """Close slots that `open_slots` has opened."""
+    opened: list[dict[str, int]] = [{} for _ in range(count)]
     for slots in opened:
-        for name, slot in slots.items():
-            backends[name].close_slot(slot)
+        for name, backend in backends.items():
+            slots[name] = backend.open_slot()
+            if stack is not None:
+                stack.callback(backend.close_slot, slots[name])
+    return opened
 
 
 def run_together(lanes: Sequence[Lane[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.drive import close_slots, open_slots, run_together
+from redraft.decoding.drive import open_slots, run_together
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import all_methods
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Output, Prompt, Score, common_prefix
@@ -44,8 +45,8 @@ class Side:
         drafter, rule = method.build(Setup(options, target.end_tokens, target.pad_token, self.memory))
         names = (TARGET, DRAFT_MODEL) if method.small_model or Capability.EARLY_EXIT in method.needs else (TARGET,)
         used = {name: self.backends[name] for name in names}
-        slots = open_slots(used, 1)
-        try:
+        with ExitStack() as stack:
+            (slots,) = open_slots(used, 1, stack)
             asking = decode(
                 Prompt(prompt, source_ids=prompt[HEAD:-TAIL]),
                 drafter,
@@ -55,9 +56,7 @@ class Side:
                 end_tokens=target.end_tokens,
                 limit=LIMIT,
             )
-            return run_together([(asking, slots[0])], used)[0]
-        finally:
-            close_slots(used, slots)
+            return run_together([(asking, slots)], used)[0]
 
 
 @dataclass(slots=True)
