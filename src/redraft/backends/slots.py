@@ -35,8 +35,10 @@ class Facts:
 class Slotted(Generic[S]):
     """A backend with ``options.slots`` slots, which learns what its passes cost; `S` is the state of a slot."""
 
-    def __init__(self, facts: Facts, options: Any, new_slot: Callable[[int], S], costs: LearnedCosts) -> None:
-        self.options, self.costs, self._new_slot = options, costs, new_slot
+    def __init__(
+        self, facts: Facts, options: Any, new_slot: Callable[[int], S], costs: LearnedCosts | None = None
+    ) -> None:
+        self.options, self.costs, self._new_slot = options, costs or LearnedCosts(), new_slot
         self.context_length = min(options.context_length, facts.context_length)
         self.end_tokens, self.pad_token = facts.end_tokens, facts.pad_token
         self.vocabulary_size, self.metadata = facts.vocabulary_size, facts.metadata

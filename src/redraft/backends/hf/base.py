@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from redraft.backends.costs import LearnedCosts
 from redraft.backends.hf.cache import SlotCache
 from redraft.backends.hf.facts import cache_argument, described, ids_in
 from redraft.backends.hf.tokenizer import HfTokenizer
@@ -113,7 +112,7 @@ class HfBackend(Slotted[S]):
         longest = getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 20)
         size = model.get_output_embeddings().weight.shape[0]
         facts = described(name, model.config, model.generation_config, tokenizer, size, longest)
-        super().__init__(facts, options, new_slot, LearnedCosts())
+        super().__init__(facts, options, new_slot)
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from functools import partial
 
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
-from redraft.backends.costs import LearnedCosts
 from redraft.backends.hf.facts import described, loaded, source_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.options import RemoteOptions
@@ -44,7 +44,7 @@ class RemoteBackend(Slotted[RowLine]):
     capabilities = frozenset({Capability.BATCHES})
 
     def __init__(self, dialect: RemoteDialect, options: RemoteOptions) -> None:
-        super().__init__(dialect.model, options, lambda _slot: RowLine(), LearnedCosts())
+        super().__init__(dialect.model, options, lambda _slot: RowLine())
         self.dialect, self.client = dialect, dialect.client
         self._few = min(FEW, self.vocabulary_size)
         self._rejected = False
@@ -95,15 +95,10 @@ class RemoteBackend(Slotted[RowLine]):
         try:
             rows = self._slots[slot].answer(score) or self._asked(slot, score)
         except ModelError:
-            self._follow(slot, RowLine())  # the next request starts a new line
+            self._slots[slot].close()
+            self._slots[slot] = RowLine()
             raise
         return RemoteRows(rows, self.vocabulary_size, partial(self._again, slot, score))
-
-    def _follow(self, slot: int, line: RowLine) -> RowLine:
-        """Set the line that answers a slot's requests; the previous one is ended first."""
-        self._slots[slot].close()
-        self._slots[slot] = line
-        return line
 
     def _again(self, slot: int, score: Score, k: int) -> tuple[RemoteRow, ...]:
         """Return all rows with at least ``k`` best tokens; with 0, those of rejected tokens are missing."""
@@ -115,7 +110,8 @@ class RemoteBackend(Slotted[RowLine]):
     def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
         """Request rows with at least the ``k`` best tokens; the rest of the response is kept."""
         self._few = k = max(self._few, k)  # a method that needs more once will need them again
-        self._follow(slot, RowLine())
+        self._slots[slot].close()
+        self._slots[slot] = RowLine()  # if this fails, the next request starts a new line
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
         if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
@@ -123,7 +119,8 @@ class RemoteBackend(Slotted[RowLine]):
         else:
             count = min(len(draft) + self.options.ahead, room)
             line = RowLine(score, steps=self.dialect.continued(prefix, count, k, draft, score.biases or ()))
-        return self._follow(slot, line).answer(score)
+        self._slots[slot] = line
+        return line.answer(score)
 
 
 log = logging.getLogger(__name__)
@@ -140,24 +137,20 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
         ModelError: the server cannot be reached or refuses, does not serve the model, or there is no tokenizer.
         CapabilityError: the model is an encoder-decoder.
     """
-    clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
     dialect = Vllm if address.engine == "vllm" else Sglang
-    try:
+    with ExitStack() as opened:
+        clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
+        for client in clients:
+            opened.callback(client.close)
         model = _described(*served(clients[0], address.model), address.tokenizer)
         check_ids(clients[0], model)
         # Ids from different parts of the vocabulary, which no model would generate in this order.
         unlikely = [model.vocabulary_size // part for part in (2, 7, 3, 5, 11, 4)]
         unlikely = [token for token in unlikely if token not in model.end_tokens]
         verifies = options.plugin and dialect(clients[0], model).probe(unlikely)
-    except BaseException:
-        for client in clients:
-            client.close()
-        raise
-    backends = [RemoteBackend(dialect(client, model), options) for client in clients]
-    for each in backends:
-        each.dialect.verifies = verifies
+        opened.pop_all()
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
-    return backends
+    return [RemoteBackend(dialect(client, model, verifies), options) for client in clients]
 
 
 def _described(model: str, files: str, context_length: int, tokenizer_at: str) -> Facts:

@@ -19,10 +19,8 @@ class RemoteDialect(ABC):
         verifies: whether the server verifies a draft and continues decoding in one request.
     """
 
-    verifies = False
-
-    def __init__(self, client: RemoteClient, model: Facts) -> None:
-        self.client, self.model = client, model
+    def __init__(self, client: RemoteClient, model: Facts, verifies: bool = False) -> None:
+        self.client, self.model, self.verifies = client, model, verifies
 
     @abstractmethod
     def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
@@ -128,11 +126,8 @@ class Vllm(RemoteDialect):
         """Read the draft's rows from ``prompt_logprobs``, with which vLLM refuses to stream."""
         choice = self._complete([*prefix, *draft], 1, k, prompt_logprobs=k)
         with self.client.reading("without the log-probabilities of the draft"):
-            entries = choice["prompt_logprobs"]
-            if len(entries) != len(prefix) + len(draft):
-                raise ValueError("not one entry for every id of the prompt")
             rows = []
-            for entry, drafted in zip(entries[len(prefix) :], draft, strict=True):
+            for entry, drafted in zip(choice["prompt_logprobs"][len(prefix) :], draft, strict=True):
                 known = {int(token): found["logprob"] for token, found in entry.items()}
                 if drafted not in known:
                     raise ValueError("the row is of another token")
