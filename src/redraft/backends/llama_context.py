@@ -76,7 +76,6 @@ class Batch:
 
 
 def _array(pointer: Any, size: int) -> Any:
-    """Return the memory behind a pointer as an array."""
     return ctypes.cast(pointer, ctypes.POINTER(pointer._type_ * size)).contents
 
 
@@ -93,7 +92,6 @@ class LlamaContext:
         cells: number of ids in the cache, per sequence unless they share cells.
         sequences: number of sequences.
         shared: whether cells may belong to several sequences, as needed for the branches of a tree.
-        threads: returns the number of CPU threads of the next pass.
 
     Attributes:
         length: maximum number of ids of a sequence.

@@ -229,7 +229,6 @@ class LlamaModel:
         return tuple(buffer[:count])
 
     def _token_bytes(self, token: int) -> bytes:
-        """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
         if not 0 <= token < self.vocabulary_size or not self.handle:
             return b""
         buffer = ctypes.create_string_buffer(64)

@@ -232,7 +232,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         return search
 
     def _decode(self, context: LlamaContext, feed: Feed) -> Matrix:
-        """Return the logits of a pass, and learn what it costs."""
         wall, own = time.perf_counter(), time.thread_time()
         logits = context.decode(feed)
         wall, own = time.perf_counter() - wall, time.thread_time() - own
@@ -242,7 +241,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def _answer(
         self, context: LlamaContext, asked: Sequence[tuple[int, LlamaSlot | AnchoredSlot, Score]]
     ) -> dict[int, Rows]:
-        """Return the rows of each slot after one pass of a context."""
         ahead = [state.read_ahead(score) for _, state, score in asked if isinstance(state, AnchoredSlot)]
         for pieces in zip_longest(*ahead, fillvalue=()):
             context.decode([*chain(*pieces)])

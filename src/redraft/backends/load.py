@@ -251,7 +251,6 @@ def _path(name: str) -> Path:
 
 
 def _folder(name: str) -> Path | None:
-    """Return the folder of a transformers model if the name is one."""
     path = _path(name)
     return path if name and os.path.isfile(path / "config.json") else None  # noqa: PTH113  # false for bad names
 

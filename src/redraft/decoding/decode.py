@@ -106,7 +106,6 @@ class AllowedRows:
         return whole.without(after.foreign, after.possible) if after.foreign else whole
 
     def _allows(self, node: int, token: int) -> bool:
-        """Whether ``token`` may follow ``node``, a node of the whole draft."""
         selection = self._selection
         if node < ROOT or (
             token not in selection.special and self._tokens[node] not in selection.pieces and not self._barred
@@ -223,7 +222,6 @@ def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] 
 
 
 def _until_end(output: tuple[int, ...], end_tokens: frozenset[int], line_end: LineEnd) -> tuple[tuple[int, ...], bool]:
-    """Return the part of an output before its end, and whether it has ended."""
     length = None
     if not end_tokens.isdisjoint(output):
         length = next(place for place, token in enumerate(output) if token in end_tokens)

@@ -66,7 +66,6 @@ NO_BREAKS = LineBreaks()
 
 
 def _is_blank(data: bytes) -> bool:
-    """Whether bytes are only white space, of any script."""
     return not data.decode(errors="replace").strip()
 
 

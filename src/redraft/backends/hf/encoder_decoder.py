@@ -116,7 +116,6 @@ class SourcePrompts:
         return f"translate {source.name} to {target.name}: "
 
     def _check_pair(self, source: Language, target: Language) -> None:
-        """Check that a bilingual model translates these languages."""
         for field, wanted in (("source", source), ("target", target)):
             named = getattr(self._tokenizer.base, f"{field}_lang", None)
             known = _parsed(named) if named and not self._tags else None
@@ -151,11 +150,6 @@ class LanguageCodes:
         return self._tokens[self.name_of(wanted, field)]
 
     def _name_of(self, wanted: Language, field: str) -> str:
-        """Return the vocabulary's name of a language.
-
-        Raises:
-            OptionError: the vocabulary does not have the language.
-        """
         languages = [language for language, _code in self._languages]
         found = closest(wanted, languages)
         if found is None:
@@ -177,7 +171,6 @@ def _parsed(code: str) -> Language | None:
 
 
 def _matching(pattern: re.Pattern[str], vocabulary: Mapping[str, int]) -> dict[str, int]:
-    """Return language -> id for the tokens that name a language."""
     found = ((pattern.fullmatch(token), number) for token, number in vocabulary.items())
     return {match[1] or match[2]: number for match, number in found if match}
 

@@ -120,7 +120,6 @@ def described(
 
 
 def _chat_template(tokenizer: HfTokenizer) -> str:
-    """Return the model's chat template; empty if it has none."""
     template = getattr(tokenizer.base, "chat_template", None)
     if isinstance(template, dict):
         template = template.get("default")
@@ -194,7 +193,6 @@ def cache_argument(model_class: type) -> str | None:
 
 
 def _unfit(config: Any, text: Any) -> str:
-    """Return why a decoder-only model is not supported; empty if it is."""
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
     if isinstance(model_class, list | tuple):
         model_class = model_class[0]

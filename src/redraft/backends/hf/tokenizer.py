@@ -92,7 +92,6 @@ class HfTokenizer:
         return token in self._control
 
     def _token_bytes(self, token: int) -> bytes:
-        """Return the bytes of a token; empty for control tokens and for ids outside the vocabulary."""
         if plain := self._plain.get(token):
             return plain
         if token < 0 or token in self._control or (not self._target and token >= self._size):

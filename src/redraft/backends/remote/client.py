@@ -131,7 +131,6 @@ class RemoteClient:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Convert connection failures to one-sentence errors."""
         try:
             yield
         except httpx2.TimeoutException as error:
@@ -162,5 +161,4 @@ class RemoteClient:
 
 
 def _words(text: str) -> str:
-    """Return the beginning of a server's message on one line."""
     return " ".join(text.split())[:200]

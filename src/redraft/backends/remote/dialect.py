@@ -186,7 +186,6 @@ class Vllm(RemoteDialect):
 
 
 def _carried(draft: Sequence[int], biases: Sequence[float]) -> dict[str, Any]:
-    """Return the fields that ``redraft-vllm`` reads."""
     return {"vllm_xargs": {"ssbd_draft": list(draft), "ssbd_bias": list(biases)}}
 
 

@@ -92,7 +92,6 @@ class Beam(Drafter, Rule):
         return tree.draft(leaves_only=True)
 
     def _unended(self) -> list[tuple[int, ...]]:
-        """Return the tokens of all hypotheses, without their end."""
         return [*(each.tokens for each in self._live), *([self._done.tokens[:-1]] if self._done else [])]
 
     def of(self, length: int, *, finished: bool) -> Likelihood | None:
@@ -120,7 +119,6 @@ class Beam(Drafter, Rule):
         return Verdict(tuple(self._paths[winner.tokens[:-1]]), winner.tokens[-1])
 
     def _extended(self, each: _Hypothesis, rows: Rows) -> list[_Hypothesis]:
-        """Return a hypothesis with each of its most probable next tokens."""
         place, path, previous = len(each.tokens), self._paths[each.tokens], self._context.previous
         leaf = path[-1] if path else ROOT
         best = [(token, log, log) for token, log in top_k(rows, leaf, 2 * self._width) if log > -math.inf]
