@@ -31,7 +31,6 @@ from redraft.cli.shared.options import INPUTS, SERVER_INPUT
 from redraft.cli.shared.stream import OTHERS, other_format
 from redraft.decoding.method import COMMON, Choice, Method, Option
 from redraft.decoding.methods import all_methods, get_method
-from redraft.decoding.methods.redraft import AGREEMENT
 from redraft.protocol.codes import CODES, Refused, tag_of
 from redraft.serve.http.compat import BUILT_IN
 from redraft.serve.http.compat.deepl import DeepLRequest
@@ -377,7 +376,7 @@ def methods_page() -> str:
         "  llama.cpp, and transformers with decoder-only models\n"
         "- *early exit* (predictions of the first layers): transformers\n",
         "Every method also has these options; `redraft` has other defaults for what is shown, "
-        f"`agree={AGREEMENT.agree}` and `first_sight={AGREEMENT.first_sight}`:\n",
+        f"{' and '.join(f'`{name}={value}`' for name, value in get_method('redraft').defaults.items())}:\n",
         markdown_table(
             ("option", "default", "allowed", "what it is"),
             [_option_row(each) for each in get_method("ar").all_options if each.name in COMMON],

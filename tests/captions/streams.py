@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from types import MappingProxyType
 
 import numpy as np
 
 from redraft.captions.events import Caption, Event, Update
 from redraft.captions.state import PLAIN, Settings, State, Vocabulary, Writing
 from redraft.captions.translation import Answered, Encode, Translation
-from redraft.decoding.display import Display
 from redraft.decoding.drive import run_together
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Value
@@ -18,9 +17,16 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Asking, Prompt, Score
 from tests.fakes import END, RandomModel, greedy
 
-#: A display that hides nothing.
-EVERYTHING = Display()
 Pairs = list[tuple[str, str]]
+
+
+def showing(agree: int = 1, first_sight: float = 1.0, mask_k: int = 0, plain: int = 0) -> dict[str, Value]:
+    """Options that say what is shown: by default everything."""
+    return {"agree": agree, "first_sight": first_sight, "mask_k": mask_k, "plain": plain}
+
+
+#: Of the method `redraft`.
+BY_DEFAULT = showing(2, 0.4)
 
 
 class Stream:
@@ -38,7 +44,7 @@ class Stream:
         writing: Writing = PLAIN,
         breaks: LineBreaks = NO_BREAKS,
         hypotheses: int = 0,
-        display: Display = EVERYTHING,
+        display: Mapping[str, Value] = MappingProxyType(showing()),
         **common: Value,
     ) -> None:
         chosen = get_method(method)
@@ -55,7 +61,7 @@ class Stream:
             hypotheses=hypotheses,
         )
         own = {"beta": 0.0} if method == "ssbd" and options is None else options or {}
-        shared = vocabulary, Settings(chosen, {**own, **asdict(display), **common})
+        shared = vocabulary, Settings(chosen, {**own, **display, **common})
         self.translations = [Translation(language, self._encoder(language), *shared, writing) for language in languages]
         self.states = [State()] * len(languages)
         self.seq = 0

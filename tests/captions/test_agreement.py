@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import reduce
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -19,18 +18,16 @@ from redraft.captions.ending import LONG_PAUSE, UPDATES
 from redraft.captions.events import Caption, Update
 from redraft.captions.metadata import PROMPT_KEY
 from redraft.captions.words import WORD
-from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.method import Value
-from redraft.decoding.methods import get_method
 from redraft.decoding.types import common_prefix
 from redraft.translator import Translator
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Task
-from tests.captions.streams import Speaker, Stream, shown
+from tests.captions.streams import BY_DEFAULT, Speaker, Stream, showing, shown
 from tests.fakes import END, RandomModel
 
-TWO = Display(2)
+TWO = showing(2)
 #: Texts of a speaker; each is followed by another one.
 WORDS = ["a", "a b", "a b c", "a d", "a d y", "a d y z", "日本"]  # the model has other ids for each
 talks = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(
@@ -74,7 +71,7 @@ def test_word_is_shown_once_two_outputs_agree() -> None:
 
 
 def test_word_is_shown_once_three_outputs_agree() -> None:
-    found = told("1", "12", "123", "1234", "12345", display=Display(3))
+    found = told("1", "12", "123", "1234", "12345", display=showing(3))
     assert found == [("", "abc"), ("", "abd"), ("ab", "de"), ("", "xbde"), ("", "xbdef")]
 
 
@@ -127,7 +124,7 @@ def test_what_agrees_is_probable_or_stands_is_shown(
 ) -> None:
     model = RandomModel(seed, end_bias=0.5)
     options: dict[str, Value] = {"stop": stop} if method == "redraft" else {}
-    stream = Stream(model, method=method, options=options, display=Display(agree, sight), max_tokens=12)
+    stream = Stream(model, method=method, options=options, display=showing(agree, sight), max_tokens=12)
     for utterance in ("one", "two"):
         before: tuple[int, ...] = ()  # a new utterance has shown nothing yet
         outputs: list[tuple[int, ...]] = []
@@ -175,7 +172,7 @@ def torn_words(seed: int, sight: float, stop: float) -> int:
         Pieces(seed, shift=0.1, end_bias=0.5),
         method="redraft",
         options=options,
-        display=Display(2, sight),
+        display=showing(2, sight),
         max_tokens=12,
     )
     (translation,), rng, torn = stream.translations, random.Random(seed), 0
@@ -247,14 +244,14 @@ def test_rest_shows_what_is_hidden_once() -> None:
 
 
 def test_rest_hides_no_less_than_mask() -> None:
-    stream = Stream(Table(TABLE), method="ar", display=Display(mask_k=1))
+    stream = Stream(Table(TABLE), method="ar", display=showing(mask_k=1))
     assert stream.caption("1").text == "a b"
     assert stream.rest() == [], "no other output would show it"
 
 
 @pytest.mark.parametrize("agree", [2, 3])
 def test_source_unchanged_for_long_is_shown(agree: int) -> None:
-    stream = Stream(Table(TABLE), method="ar", display=Display(agree))
+    stream = Stream(Table(TABLE), method="ar", display=showing(agree))
     shown_ = [
         stream.caption("1", time=10 + waited).text for waited in (0, 1, LONG_PAUSE - 0.1, LONG_PAUSE, LONG_PAUSE + 1)
     ]
@@ -281,7 +278,7 @@ def test_source_unchanged_for_many_updates_is_shown() -> None:
 
 
 def test_unchanged_source_is_not_another_output() -> None:
-    assert told("1", "1", "12", display=Display(3)) == [("", "abc"), ("", "abc"), ("", "abd")]
+    assert told("1", "1", "12", display=showing(3)) == [("", "abc"), ("", "abc"), ("", "abd")]
 
 
 def test_words_that_change_go_whole() -> None:
@@ -301,7 +298,9 @@ class Letters(Table):
 SEEDS = range(40)
 
 
-def ids_and_passes(seed: int, method: str, display: Display, **options: Value) -> list[tuple[list[int], int]]:
+def ids_and_passes(
+    seed: int, method: str, display: Mapping[str, Value], **options: Value
+) -> list[tuple[list[int], int]]:
     stream = Stream(RandomModel(seed, end_bias=0.5), method=method, options=options, display=display, max_tokens=12)
     found = []
     for utterance in ("one", "two"):
@@ -315,13 +314,13 @@ def ids_and_passes(seed: int, method: str, display: Display, **options: Value) -
 def test_equal_biases_give_output_of_ssbd(beta: float) -> None:
     both: dict[str, Value] = {"beta": beta, "hidden_beta": beta, "search": 0}
     for seed in SEEDS[:12]:
-        expected = ids_and_passes(seed, "ssbd", Display(), beta=beta)
-        assert ids_and_passes(seed, "redraft", Display(), **both) == expected
+        expected = ids_and_passes(seed, "ssbd", showing(), beta=beta)
+        assert ids_and_passes(seed, "redraft", showing(), **both) == expected
         assert ids_and_passes(seed, "redraft", TWO, **both, stop=0.0) == ids_and_passes(seed, "ssbd", TWO, beta=beta)
 
 
-@pytest.mark.parametrize("display", [Display(), TWO, Display(2, 0.3), Display(3)])
-def test_without_bias_output_is_that_of_ar(display: Display) -> None:
+@pytest.mark.parametrize("display", [showing(), TWO, showing(2, 0.3), showing(3)])
+def test_without_bias_output_is_that_of_ar(display: Mapping[str, Value]) -> None:
     for seed in SEEDS[:20]:
         found = ids_and_passes(seed, "redraft", display, beta=0, hidden_beta=0, stop=0)
         expected = ids_and_passes(seed, "ar", display)
@@ -360,7 +359,7 @@ def test_full_bias_towards_what_is_shown_is_local_agreement(n: int) -> None:
         model = Prompted(seed)
         task = Task(model, "de", 24)
         peer = LocalAgreement(task, n)
-        with Translator(model, ["de"], options={**options, **asdict(Display(n)), "max_tokens": 24}) as ours:
+        with Translator(model, ["de"], options={**options, **showing(n), "max_tokens": 24}) as ours:
             texts = []
             for seq in range(9):
                 update = Update("1", seq, "aaaa bbbb cccc dddd eeee"[: 8 + 2 * seq], final=seq == 8)
@@ -414,7 +413,7 @@ class Growing(RandomModel):
     ],
 )
 def test_bias_does_not_keep_old_end(method: str, options: dict[str, Value], text: str, again: int) -> None:
-    display = get_method(method).display
+    display = BY_DEFAULT if method == "redraft" else showing()
     stream = Stream(Growing(), method=method, options=options, display=display)
     for _ in range(2):
         assert stream.caption("one").text in ("", "A.")
@@ -423,7 +422,7 @@ def test_bias_does_not_keep_old_end(method: str, options: dict[str, Value], text
 
 
 def test_same_words_keep_their_translation() -> None:
-    stream = Stream(Growing(), method="redraft", options={}, display=get_method("redraft").display)
+    stream = Stream(Growing(), method="redraft", options={}, display=BY_DEFAULT)
     stream.caption("one")
     assert stream.caption("One.", final=True).text == "A."
     assert stream.states[0].tally.reopened == 0

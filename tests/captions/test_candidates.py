@@ -21,19 +21,18 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.search import OPTIONS
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare
 from redraft.errors import ModelError
-from tests.captions.streams import Stream
+from tests.captions.streams import BY_DEFAULT, Stream
 from tests.fakes import END, RandomModel
 
 WORDS = "we saw her duck under the old table and it was there again".split()
 #: Texts that grow to this one, which is final.
 SIZES = (2, 4, 6, 8)
-DISPLAY = get_method("redraft").display
 
 
 def finals(model: RandomModel, seed: int, options: dict[str, Any], **given: Any) -> tuple[list[str], list[State]]:
     """The final captions of eight utterances of random words, and the states after them."""
     draw = random.Random(seed)
-    stream = Stream(model, display=DISPLAY, **{"method": "redraft", "options": options, **given})
+    stream = Stream(model, display=BY_DEFAULT, **{"method": "redraft", "options": options, **given})
     texts, states = [], []
     for number in range(8):
         words = [draw.choice(WORDS) for _ in range(SIZES[-1])]

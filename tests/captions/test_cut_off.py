@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption
-from redraft.decoding.display import Display
 from tests.captions.copying import Copying
-from tests.captions.streams import Stream, not_at_once
+from tests.captions.streams import Stream, not_at_once, showing
 from tests.fakes import RandomModel, greedy
 
 
@@ -43,7 +42,7 @@ def test_draft_of_several_sentences_cut_off() -> None:
 @pytest.mark.parametrize("agree", [2, 3])
 def test_what_was_shown_of_sentence_cut_off_stays_shown(agree: int) -> None:
     model = Copying()
-    stream = Stream(model, display=Display(agree, first_sight=0.5))
+    stream = Stream(model, display=showing(agree, first_sight=0.5))
     assert stream.caption("Yes. It rained").text == "Yes. It rained"
     stream.send("Yes.", final=True, goes_on=True)
     model.doubt = 100.0  # of everything from here on

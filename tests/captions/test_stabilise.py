@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.stabilise import Stabilised, stabilise, whole_characters, whole_words
 from redraft.captions.words import WORD, bare
-from redraft.decoding.display import Display
 
 PIECES = [b" Ich", b" habe", b" einen", b" Hu", b"nd"]
 
@@ -22,28 +23,27 @@ def shown(view: Stabilised) -> tuple[str, str, int]:
 
 
 def test_nothing_is_hidden_without_mask_or_when_final() -> None:
-    for display, final, confirmed in [
-        (Display(), False, None),
-        (Display(mask_k=3), True, None),
-        (Display(mask_k=3, plain=True), True, None),
-        (Display(2), True, 1),
-    ]:
-        view = stabilise(PIECES, display, final=final, confirmed=confirmed)
+    for view in (
+        stabilise(PIECES, final=False),
+        stabilise(PIECES, final=True, mask_k=3),
+        stabilise(PIECES, final=True, mask_k=3, plain=True),
+        stabilise(PIECES, final=True, confirmed=1),
+    ):
         assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe einen Hund", "", 5, 5)
 
 
 def test_display_only_mask() -> None:
-    view = stabilise(PIECES, Display(mask_k=1), final=False)
+    view = stabilise(PIECES, final=False, mask_k=1)
     assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe einen Hu", "nd", 4, 5)
 
 
 def test_plain_mask_takes_hidden_tokens_from_draft() -> None:
-    view = stabilise(PIECES, Display(mask_k=2, plain=True), final=False)
+    view = stabilise(PIECES, final=False, mask_k=2, plain=True)
     assert (view.shown, view.shown_length, view.draft_length) == ("Ich habe einen", 3, 3)
 
 
 def test_more_hidden_than_there_is_shows_nothing() -> None:
-    view = stabilise(PIECES, Display(mask_k=50, plain=True), final=False)
+    view = stabilise(PIECES, final=False, mask_k=50, plain=True)
     assert (view.shown, view.hidden, view.draft_length) == ("", "Ich habe einen Hund", 0)
 
 
@@ -60,7 +60,7 @@ def test_more_hidden_than_there_is_shows_nothing() -> None:
     ],
 )
 def test_words_are_shown_whole(confirmed: int | None, text: str, length: int) -> None:
-    view = stabilise(PIECES, Display(2), final=False, confirmed=confirmed)
+    view = stabilise(PIECES, final=False, confirmed=confirmed)
     assert shown(view) == (text, "Ich habe einen Hund"[len(text) :], length)
     assert view.draft_length == 5, "what is hidden stays in the draft"
 
@@ -98,35 +98,34 @@ def test_whole_words(pieces: list[str], confirmed: int, count: int) -> None:
 def test_characters_are_shown_whole() -> None:
     pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
     for confirmed, length in ((1, 1), (2, 1), (3, 3)):
-        view = stabilise(pieces, Display(2), final=False, confirmed=confirmed)
+        view = stabilise(pieces, final=False, confirmed=confirmed)
         assert shown(view) == ("日本"[: min(length, 2)], "日本"[min(length, 2) :], length)
     bytes_ = [bytes([byte]) for byte in "日".encode()]
     assert [whole_words([*bytes_, b"a"], confirmed) for confirmed in range(4)] == [0, 0, 0, 3]
 
 
 def test_shown_token_stands() -> None:
-    view = stabilise(PIECES, Display(2), final=False, confirmed=2, standing=3)
+    view = stabilise(PIECES, final=False, confirmed=2, standing=3)
     assert shown(view) == ("Ich habe einen", " Hund", 3)
-    view = stabilise(PIECES, Display(2), final=False, confirmed=5, standing=3)
+    view = stabilise(PIECES, final=False, confirmed=5, standing=3)
     assert view.shown_length == 5
 
 
 def test_word_that_goes_on_stands() -> None:
     """What a reader sees does not go because more of it may come: from "Hund" to "Hunde"."""
-    view = stabilise([b" Ein", b" Hund", b"e"], Display(2), final=False, confirmed=2, standing=2)
+    view = stabilise([b" Ein", b" Hund", b"e"], final=False, confirmed=2, standing=2)
     assert shown(view) == ("Ein Hund", "e", 2)
 
 
 def test_of_mask_k_and_agreement_one_that_hides_more_counts() -> None:
-    both = Display(2, mask_k=2, plain=True)
-    view = stabilise(PIECES, both, final=False, confirmed=2)
+    both = partial(stabilise, PIECES, final=False, mask_k=2, plain=True)
+    view = both(confirmed=2)
     assert (view.shown, view.draft_length) == ("Ich habe", 3)
     for confirmed, standing in ((3, 0), (5, 0), (0, 5)):
-        view = stabilise(PIECES, both, final=False, confirmed=confirmed, standing=standing)
-        assert view == stabilise(PIECES, Display(mask_k=2, plain=True), final=False)
+        assert both(confirmed=confirmed, standing=standing) == both()
     for confirmed in (4, 5):  # the mask may tear a word, also where both hide as much
-        view = stabilise(PIECES, Display(2, mask_k=1), final=False, confirmed=confirmed)
-        assert view == stabilise(PIECES, Display(mask_k=1), final=False)
+        view = stabilise(PIECES, final=False, mask_k=1, confirmed=confirmed)
+        assert view == stabilise(PIECES, final=False, mask_k=1)
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -148,7 +147,7 @@ def test_shown_is_beginning_of_text(
 ) -> None:
     pieces = cut(broken + text.encode(), sizes)
     whole = stabilise(pieces, final=True)
-    view = stabilise(pieces, Display(2, mask_k=k), final=False, confirmed=confirmed, standing=standing)
+    view = stabilise(pieces, final=False, mask_k=k, confirmed=confirmed, standing=standing)
     assert view.shown + view.hidden == whole.shown and whole.hidden == ""
     assert stabilise(pieces[: view.shown_length], final=True).shown == view.shown, "it is what these tokens contain"
     assert view.shown_length <= max(0, len(pieces) - k) or view.shown_length == 0
@@ -174,10 +173,9 @@ def test_no_word_is_torn(text: str, sizes: list[int], confirmed: int) -> None:
 @pytest.mark.parametrize("confirmed", [0, 3, 9])
 def test_what_stands_only_adds(confirmed: int) -> None:
     lengths = [
-        stabilise(PIECES, Display(2), final=False, confirmed=confirmed, standing=standing).shown_length
-        for standing in range(6)
+        stabilise(PIECES, final=False, confirmed=confirmed, standing=standing).shown_length for standing in range(6)
     ]
-    least = stabilise(PIECES, Display(2), final=False, confirmed=confirmed).shown_length
+    least = stabilise(PIECES, final=False, confirmed=confirmed).shown_length
     assert lengths == [max(least, standing) for standing in range(6)]
 
 

@@ -18,14 +18,13 @@ from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.captions.events import Event
 from redraft.captions.state import START, Ids, Settings, State
 from redraft.captions.translation import Answered
-from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method
 from redraft.decoding.rules import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Context, Draft, Drafter, Rows, Score, Verdict
 from redraft.engine import stream as streams
 from redraft.errors import ModelError
-from tests.captions.streams import Stream
+from tests.captions.streams import Stream, showing
 from tests.fakes import RandomModel
 
 WORDS = "we saw her duck under the table and left house before it rained".split()
@@ -99,7 +98,7 @@ def test_abandoned_update_leaves_no_trace(seed: int, method: str, abandons: floa
     """Neither in what others get nor in the state, wherever it was abandoned."""
     rng = random.Random(seed)
     model = RandomModel(seed % 50, end_bias=rng.choice([0.0, 1.0]))
-    line = Stream(model, method=method, options={}, display=Display(2, 0.5), max_tokens=24)
+    line = Stream(model, method=method, options={}, display=showing(2, 0.5), max_tokens=24)
     translation, state, clean = line.translations[0], START, START
     for update in stream(rng, 0.7):
         if not update.final and rng.random() < abandons:
@@ -172,7 +171,7 @@ def test_every_last_text_is_answered_whole(seed: int, abandons: bool) -> None:
     """Utterances end with a final text, another utterance or the stream; updates in between are abandoned."""
     rng = random.Random(seed)
     model = RandomModel(seed % 50, end_bias=2.0)
-    line = Stream(model, method="redraft", options={}, display=Display(2, 0.5), max_tokens=60)
+    line = Stream(model, method="redraft", options={}, display=showing(2, 0.5), max_tokens=60)
     translation, state, found = line.translations[0], START, list[Event]()
     last: dict[str, Update] = {}
     updates = stream(rng, 0.5)

@@ -14,12 +14,11 @@ from redraft.captions import translation
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.state import PLAIN, Settings, Writing
 from redraft.captions.translation import UNANSWERED
-from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.methods import get_method
 from redraft.errors import OptionError
-from tests.captions.streams import Pairs, Speaker, Stream, not_at_once, shown
+from tests.captions.streams import Pairs, Speaker, Stream, not_at_once, showing, shown
 from tests.fakes import END, RandomModel, greedy
 
 texts = st.lists(st.sampled_from(["a", "a b", "a b c", "a x", "a x y", "", "  ", "日本"]), min_size=1, max_size=6)
@@ -73,7 +72,7 @@ def test_draft_that_holds_saves_passes() -> None:
 
 @pytest.mark.parametrize("method", ["ar", "cd", "ssbd"])
 def test_unchanged_source_costs_no_request(method: str) -> None:
-    stream = Stream(Speaker(), method=method, display=Display(mask_k=1))
+    stream = Stream(Speaker(), method=method, display=showing(mask_k=1))
     first = stream.caption("a b")
     assert stream.asked
     again = stream.caption("a b")
@@ -123,7 +122,7 @@ def test_languages_are_independent_and_asked_together() -> None:
 
 
 def test_partial_captions_are_masked_and_finals_never() -> None:
-    stream, bare = Stream(Speaker(), display=Display(mask_k=2)), Stream(Speaker())
+    stream, bare = Stream(Speaker(), display=showing(mask_k=2)), Stream(Speaker())
     whole = bare.caption("a b").text
     partial = stream.caption("a b")
     assert len(stream.output()) > 2
@@ -148,7 +147,7 @@ def test_only_prompt_of_final_update_is_made_sentence() -> None:
 
 @pytest.mark.parametrize(("plain", "dropped"), [(False, 0), (True, 2)])
 def test_only_plain_mask_shortens_draft(plain: bool, dropped: int) -> None:
-    stream = Stream(Speaker(), display=Display(mask_k=2, plain=plain))
+    stream = Stream(Speaker(), display=showing(mask_k=2, plain=plain))
     stream.send("a b")
     before = stream.output()
     assert len(before) > 2

@@ -1,16 +1,13 @@
-"""Values of a display, and its label."""
+"""Options that say what is shown: their values, and defaults of a method."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from redraft.decoding.display import Display
 from redraft.decoding.methods import get_method
 from redraft.errors import OptionError
 
@@ -33,8 +30,9 @@ def test_value_out_of_range(field: str, value: Any, message: str) -> None:
     assert str(raised.value) == f"{message} {value!r}"
 
 
-@given(st.builds(Display, st.integers(1, 10), st.floats(0, 1), st.integers(0, 100), st.booleans()))
-def test_display_of_options(display: Display) -> None:
-    for method in ("ar", "redraft"):
-        assert Display.of(get_method(method).check(dataclasses.asdict(display))) == display
-        assert Display.of(get_method(method).check({})) == get_method(method).display
+def test_defaults_of_method() -> None:
+    for defaults in ({"agree": 11}, {"agre": 2}):
+        with pytest.raises(OptionError):
+            replace(get_method("ar"), defaults=defaults)
+    method = replace(get_method("ar"), defaults={"agree": 3, "max_tokens": 9})
+    assert method.check({"agree": 4}) == {**get_method("ar").check({}), "agree": 4, "max_tokens": 9}

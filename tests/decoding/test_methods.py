@@ -11,7 +11,6 @@ import pytest
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capability
 from redraft.decoding.decode import decode
-from redraft.decoding.display import Display
 from redraft.decoding.drafters import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method, Option, Setup, Value
@@ -231,9 +230,8 @@ def test_aasd_keeps_rows_of_the_prompt() -> None:
 
 
 def test_display_of_methods() -> None:
-    shown = {name: found.display for name, found in all_methods().items() if found.display != Display()}
-    assert set(shown) == {"redraft"}, "the papers show all"
-    assert {each.agree for each in shown.values()} == {2}
+    chosen = {name: found.defaults for name, found in all_methods().items() if found.defaults}
+    assert chosen == {"redraft": {"agree": 2, "first_sight": 0.4}}, "the papers show all"
 
 
 @pytest.mark.parametrize(("beta", "floor", "kept"), [(0, 0, 0), (1, 0, 1), (1, 1, 0)])

@@ -1,6 +1,6 @@
 """Decide which part of a partial translation to show.
 
-*Agreement* shows what successive outputs agree on (`redraft.decoding.display`), in whole words.  *Mask-k* hides the
+*Agreement* shows what successive outputs agree on (`redraft.decoding.followers`), in whole words.  *Mask-k* hides the
 last k tokens, where most corrections happen: from the reader only (*display-only* mask-k; SSBD v2, section 3.4), or
 from the draft too (*plain* mask-k; Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2).
 
@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from unicodedata import category
 
 from redraft.captions.words import WORD, bare
-from redraft.decoding.display import Display
 
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -45,9 +44,10 @@ def whole_characters(data: bytes) -> str:
 
 def stabilise(
     pieces: Sequence[bytes],
-    display: Display = Display(),
     *,
     final: bool,
+    mask_k: int = 0,
+    plain: bool = False,
     stopped: bool = False,
     confirmed: int | None = None,
     standing: int = 0,
@@ -56,8 +56,9 @@ def stabilise(
 
     Args:
         pieces: the bytes of each token.
-        display: what is shown of a partial translation.
         final: whether the translation is final.
+        mask_k: number of tokens at the end of a partial one that are hidden.
+        plain: whether these are left out of the draft too.
         stopped: whether it was stopped before its end.
         confirmed: number of tokens on which outputs agree, as `redraft.decoding.followers.Certainty` counts them; None
             if all are confirmed.
@@ -67,8 +68,8 @@ def stabilise(
     if stopped:
         length = shown_length = max(whole_words(pieces, length, goes_on=True), min(standing, length))
     if not final:
-        most = max(0, len(pieces) - display.mask_k)
-        draft_length = most if display.plain else len(pieces)
+        most = max(0, len(pieces) - mask_k)
+        draft_length = most if plain else len(pieces)
         shown_length = most = min(most, length)
         if confirmed is not None and confirmed < most:
             shown_length = max(whole_words(pieces, confirmed), min(standing, most))

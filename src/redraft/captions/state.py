@@ -12,7 +12,6 @@ from typing import Any
 from redraft.captions.answer import NO_READER, OutputReader
 from redraft.captions.ending import NEVER, Since, TextEnd
 from redraft.captions.events import Update
-from redraft.decoding.display import Display
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods.ssbd import KEEPS_ALL
@@ -80,11 +79,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", self.method.check(self.options))
-
-    @property
-    def display(self) -> Display:
-        """What is shown of partial captions."""
-        return Display.of(self.options)
 
     @property
     def searches(self) -> bool:

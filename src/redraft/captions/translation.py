@@ -289,14 +289,14 @@ class Translation:
             barred: what must not stand at some positions; another candidate, as with another ``way``.
         """
         vocabulary, settings, prompt = self.vocabulary, self.settings, asked.prompt
-        ends, display = vocabulary.breaks.ends, settings.display
+        ends, agree = vocabulary.breaks.ends, settings["agree"]
         memory = {kind: copy(each) for kind, each in state.memory.items()}
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, ends)
         final = state.update is not None and state.update.final
-        shows_all = final or display.agree == 1
+        shows_all = final or agree == 1
         # What the outputs before this one agree on; nothing if there are too few.
         stop = 0.0 if whole else float(settings.options.get("stop", 0.0))
-        enough = 0 < len(state.outputs) == display.agree - 1
+        enough = 0 < len(state.outputs) == agree - 1
         known = reduce(lambda one, other: one[: common_prefix(one, other)], state.outputs) if enough else ()
 
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:
@@ -309,7 +309,7 @@ class Translation:
             elif way is Way.EXACT:
                 rule = Exact()
             if not shows_all:
-                certainty = Certainty(known, display.first_sight, stop, state.ending.trust)
+                certainty = Certainty(known, settings["first_sight"], stop, state.ending.trust)
             output = yield from decode(
                 prompt,
                 drafter,
@@ -334,7 +334,7 @@ class Translation:
             if output.cut:
                 confirmed = certain = certainty.agreed
             others = outputs[:-1] if prompt == state.decoded.prompt else outputs
-            outputs = outputs if output.cut else (*others, output.tokens)[1 - display.agree :]
+            outputs = outputs if output.cut else (*others, output.tokens)[1 - agree :]
         tally = state.tally.plus(output) if way is Way.METHOD else state.tally.searched(output)
         reopened = tally.reopened + (way is not Way.METHOD or bool(barred))
         return replace(
@@ -354,8 +354,9 @@ class Translation:
             standing = whole_words(pieces, standing)
         view = stabilise(
             pieces,
-            self.settings.display,
             final=update.final,
+            mask_k=self.settings["mask_k"],
+            plain=self.settings["plain"],
             stopped=decoded.output.stopped,
             confirmed=decoded.confirmed,
             standing=standing,

@@ -1,10 +1,18 @@
-"""How probable an output is, while it is decoded: where a partial one ends, and how candidates compare.
+"""How probable an output is: which tokens of a partial one are shown, where it ends, and how candidates compare.
 
-The end of a translation of half a sentence is a guess at what has not been said yet.  The model knows: it gives these
-tokens little probability.  So one number follows a partial output while it is decoded, the joint probability q of the
+The end of a translation of half a sentence is a guess at what has not been said yet, and most of it is wrong.
+*LocalAgreement-n* (Liu et al. 2020) shows a token once n outputs in a row, for different sources, agree on everything
+up to it.  There it also fixes the token for good; here it decides about the display only.  The hidden rest stays in the
+draft, and a shown token stands until the output changes there.  Showing what is certain while everything is translated
+again is the idea of mask-k (Arivazhagan et al. 2020), with a k that follows the outputs, as in the dynamic masks of Yao
+and Haffari (2020).  The agreement means something only if the outputs were free to differ, so `redraft` has no bias, or
+a small one, towards what is hidden (`redraft.decoding.methods.ssbd`).
+
+Waiting for a second output costs an update's time.  But the model knows what is a guess: it gives these tokens little
+probability.  So one number follows a partial output while it is decoded, the joint probability q of the
 tokens behind those on which the earlier outputs agree:
 
-* a new token is shown *at first sight* while q is at least ``first_sight``; all others wait for another output;
+* a new token is shown *at first sight* (ours) while q is at least ``first_sight``; all others wait for another output;
 * the output *stops* where q is below ``stop``: what follows would not be shown, would cost a pass for each token, and
   would be a poor draft.  A ``stop`` above ``first_sight`` would leave out what may be shown; by default, they are the
   same number.

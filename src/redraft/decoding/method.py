@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError, expect, nearest
 
@@ -127,8 +126,21 @@ class Setup:
         return self.options[name]
 
 
-#: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.
-COMMON = ("agree", "first_sight", "mask_k", "plain", "context", "max_tokens")
+#: Name -> option that every method has: four say what is shown of partial translations
+#: (`redraft.decoding.followers`, `redraft.captions.stabilise`), two how long prompt and output may be.
+COMMON = {
+    each.name: each
+    for each in (
+        Option("agree", 1, 1, 10, "show a word once so many translations in a row agree", whole=True),
+        Option(
+            "first_sight", 1.0, 0, 1, "show new words at once while their joint probability is at least this; 1: never"
+        ),
+        Option("mask_k", 0, 0, 100, "hide so many tokens at the end of partial captions", whole=True),
+        Option("plain", 0, 0, 1, "1: leave what mask_k hides out of the draft too", whole=True),
+        Option("context", 0, 0, 100, "earlier sentences in the prompt", whole=True),
+        Option("max_tokens", 256, 1, 65_536, "maximum tokens of a translation", whole=True),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +161,7 @@ class Method:
         needs: capabilities that the backend must have.
         small_model: whether the drafter has a second model with the same vocabulary.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one.
-        display: what is shown of partial outputs, unless the options say otherwise.
+        defaults: of options that every method has (`COMMON`), where it has others.
 
     Raises:
         OptionError: a default is not allowed, two options have one name, or ``bias`` is not among ``options``.
@@ -165,7 +177,7 @@ class Method:
     needs: frozenset[Capability] = frozenset()
     small_model: bool = False
     bias: Option | None = None
-    display: Display = Display()
+    defaults: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.bias is not None and self.bias not in self.options:
@@ -173,27 +185,14 @@ class Method:
         names = [option.name for option in self.all_options]
         if twice := [name for name in names if names.count(name) > 1]:
             raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
-        self.check({option.name: option.default for option in self.all_options})
+        self.check({**{option.name: option.default for option in self.all_options}, **self.defaults})
 
     @property
     def all_options(self) -> tuple[Option | Choice, ...]:
         """Its own options, and those of every method (`COMMON`)."""
-        shown = self.display
-        return (
-            *self.options,
-            Option("agree", shown.agree, 1, 10, "show a word once so many translations in a row agree", whole=True),
-            Option(
-                "first_sight",
-                shown.first_sight,
-                0,
-                1,
-                "show new words at once while their joint probability is at least this; 1: never",
-            ),
-            Option("mask_k", shown.mask_k, 0, 100, "hide so many tokens at the end of partial captions", whole=True),
-            Option("plain", int(shown.plain), 0, 1, "1: leave what mask_k hides out of the draft too", whole=True),
-            Option("context", 0, 0, 100, "earlier sentences in the prompt", whole=True),
-            Option("max_tokens", 256, 1, 65_536, "maximum tokens of a translation", whole=True),
-        )
+        given: Mapping[str, Any] = self.defaults
+        common = [replace(each, default=given.get(name, each.default)) for name, each in COMMON.items()]
+        return (*self.options, *common)
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """Check options and add the defaults.

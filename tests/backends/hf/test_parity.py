@@ -8,7 +8,7 @@ lies that close to the bound between two of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,11 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import Rows, Score, Tally
 from redraft.errors import CapabilityError
+from tests.captions.streams import showing
 
 UPDATES = [
     Update("1", 0, "I have a new black dog"),
@@ -108,7 +108,7 @@ def translated(pair: Pair, method: str, options: Options) -> tuple[list[object],
     """Captions, prompts and outputs after every update, and the counts of each language."""
     small = pair.small if get_method(method).small_model else None
     found: list[object] = []
-    values = {**options, **asdict(Display()), "max_tokens": 40}
+    values = {**options, **showing(), "max_tokens": 40}
     with Translator(pair.target, LANGUAGES, method=method, options=values, small=small) as translator:
         for update in UPDATES:
             captions = [event for event in translator.translate(update) if isinstance(event, Caption)]

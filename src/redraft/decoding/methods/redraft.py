@@ -2,7 +2,7 @@
 
 It is SSBD (`redraft.decoding.methods.ssbd`) with two biases, one towards what the reader sees and a smaller one towards
 the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.followers`), what
-two outputs agree on is shown (`redraft.decoding.display`; LocalAgreement, Liu et al. 2020), and a final caption is
+two outputs agree on is shown (`redraft.decoding.followers`; LocalAgreement, Liu et al. 2020), and a final caption is
 chosen among candidates (`redraft.captions.finals`).
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Option
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
 from redraft.decoding.search import OPTIONS
@@ -20,8 +19,6 @@ HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "bias towards the hidden words of 
 STOP = Option(
     "stop", 0.4, 0.0, 1.0, "end a partial translation where its new words' joint probability falls below this; 0: never"
 )
-#: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
-AGREEMENT = Display(agree=2, first_sight=0.4)
 
 
 METHODS = (
@@ -35,6 +32,6 @@ METHODS = (
         lambda setup: (PreviousOutput(), Biased(setup["beta"], setup["floor"], setup.ends, setup["hidden_beta"])),
         (SHOWN, HIDDEN, FLOOR, STOP, *OPTIONS),
         bias=SHOWN,
-        display=AGREEMENT,
+        defaults={"agree": 2, "first_sight": 0.4},
     ),
 )

@@ -15,10 +15,10 @@ decoding.
 
 **Bias where it is seen** (ours).  The paper shows its whole output, so it has one beta.  If the end of an output is
 hidden, a bias towards the end calms nothing that a reader sees, but keeps the errors of a guess, and makes two outputs
-agree that would not agree by themselves (`redraft.decoding.display`).  So the hidden tokens of the previous output have
-a beta of their own.  With the same beta for both, the rule is SSBD's; with `hidden` 0 and a beta of 0.5, it continues
-what is shown greedily, as LocalAgreement does with a forced prefix (Liu et al. 2020; Polák et al. 2022).  Arivazhagan
-et al. (2020) introduced the bias for re-translation with beam search, with one strength for all tokens.
+agree that would not agree by themselves (`redraft.decoding.followers`).  So the hidden tokens of the previous output
+have a beta of their own.  With the same beta for both, the rule is SSBD's; with `hidden` 0 and a beta of 0.5, it
+continues what is shown greedily, as LocalAgreement does with a forced prefix (Liu et al. 2020; Polák et al. 2022).
+Arivazhagan et al. (2020) introduced the bias for re-translation with beam search, with one strength for all tokens.
 
 There are two departures from the paper, each a setting:
 

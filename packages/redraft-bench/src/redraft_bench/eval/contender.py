@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from redraft.decoding.display import Display
-from redraft.decoding.method import Value
+from redraft.decoding.method import COMMON, Value
 from redraft.decoding.methods import all_methods
 
 #: Options of every method that say what is shown.
-_SHOWN = {each.name for each in fields(Display)}
+SHOWN = COMMON.keys() - {"context", "max_tokens"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Contender:
         return " ".join(
             f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}"
             for name, value in self.options
-            if name not in _SHOWN
+            if name not in SHOWN
         )
 
     @property
@@ -52,8 +52,8 @@ class Contender:
         """What is shown of partial captions, e.g. ``2 agree`` or ``mask 3``; empty if everything is."""
         lines = "" if self.lines is None else f"lines, {self.lines:g} s"
         method = all_methods().get(self.method)
-        display = Display.of(method.check(dict(self.options))) if method else Display()
-        return ", ".join(filter(None, (label(display), lines)))
+        options = label(method.check(dict(self.options))) if method else ""
+        return ", ".join(filter(None, (options, lines)))
 
     @property
     def title(self) -> str:
@@ -71,9 +71,10 @@ class Contender:
         return ", ".join(part for part in (self.title, *more) if part)
 
 
-def label(display: Display) -> str:
-    """Return a display in words, e.g. ``2 agree, first sight 0.4``; empty if everything is shown."""
-    parts = [f"{display.agree} agree"] if display.agree > 1 else []
-    parts += [f"first sight {display.first_sight:g}"] if display.agree > 1 and display.first_sight < 1 else []
-    parts += [f"mask {display.mask_k}{', plain' if display.plain else ''}"] if display.mask_k else []
+def label(options: Mapping[str, Value]) -> str:
+    """Return what checked options show in words, e.g. ``2 agree, first sight 0.4``; empty if everything is shown."""
+    agree, sight, mask = (float(options[name]) for name in ("agree", "first_sight", "mask_k"))
+    parts = [f"{agree:g} agree"] if agree > 1 else []
+    parts += [f"first sight {sight:g}"] if agree > 1 and sight < 1 else []
+    parts += [f"mask {mask:g}{', plain' if options['plain'] else ''}"] if mask else []
     return ", ".join(parts)

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import click
@@ -37,6 +37,7 @@ from redraft.signature import print_json, signature
 from redraft.translator import Translator
 from redraft_bench.bench.data import open_stream
 from redraft_bench.eval import bootstrap
+from redraft_bench.eval.contender import SHOWN
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.quality import statistics
 from redraft_bench.eval.sets import SETS
@@ -116,7 +117,7 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model:
         found = {}
         for way, (name, options) in ways.items():
             method = get_method(name)
-            settings = Settings(method, {**options, **asdict(translation.settings.display)})
+            settings = Settings(method, {**options, **{name: translation.settings[name] for name in SHOWN}})
             otherwise = replace(translation, settings=settings)
             if before.prompt:  # what the others left in the cache
                 backend.score([(slots["target"], Score(before.prompt + before.output))])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.events import Caption, Update
-from redraft.decoding.display import Display
+from redraft.decoding.method import Value
+from redraft.decoding.methods import get_method
 from redraft_bench.eval.contender import Contender, label
 from redraft_bench.eval.measure import _Lines
 
@@ -41,16 +42,16 @@ def test_lines_never_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("display", "words"),
+    ("options", "words"),
     [
-        (Display(), ""),
-        (Display(plain=True), ""),
-        (Display(first_sight=0.5), ""),  # everything is shown anyway
-        (Display(2), "2 agree"),
-        (Display(2, 0.7), "2 agree, first sight 0.7"),
-        (Display(mask_k=3), "mask 3"),
-        (Display(3, 0.9, 2, True), "3 agree, first sight 0.9, mask 2, plain"),
+        ({}, ""),
+        ({"plain": 1}, ""),
+        ({"first_sight": 0.5}, ""),  # everything is shown anyway
+        ({"agree": 2}, "2 agree"),
+        ({"agree": 2, "first_sight": 0.7}, "2 agree, first sight 0.7"),
+        ({"mask_k": 3}, "mask 3"),
+        ({"agree": 3, "first_sight": 0.9, "mask_k": 2, "plain": 1}, "3 agree, first sight 0.9, mask 2, plain"),
     ],
 )
-def test_label(display: Display, words: str) -> None:
-    assert label(display) == words
+def test_label(options: dict[str, Value], words: str) -> None:
+    assert label(get_method("ar").check(options)) == words

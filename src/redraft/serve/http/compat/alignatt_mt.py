@@ -4,8 +4,8 @@ It is version 1 of the protocol of AlignAtt4LLM's ``alignatt-mt-server`` (its do
 holds all words of the open utterance, those that the recogniser has committed and a tail that may change.  The answer
 holds a translation that only grows within the utterance (``committed_text``) and a draft of the rest (``buffer_text``).
 
-The translation that is shown of a text (`redraft.decoding.display`) is committed as soon as all words of that text are:
-a translation of a tail waits for its words, which then release it without a pass.  A bias keeps what was committed; all
+The translation that is shown of a text (`redraft.captions.stabilise`) is committed as soon as all words of it are: a
+translation of a tail waits for its words, which then release it without a pass.  A bias keeps what was committed; all
 else is the draft.
 
 With ``?room=NAME`` in its address, a connection is a session in this room, whose viewers get the captions.
@@ -374,7 +374,7 @@ def _begin(hub: Hub, init: Init, room: str | None) -> Begin:
         source_language=language_of(init.source_lang, "source_lang").tag,
         options={
             **({method.bias.name: KEEPS_ALL} if method.bias else {}),
-            "agree": max(_AGREE, method.display.agree),
+            "agree": max(_AGREE, int(method.check({})["agree"])),
             "context": context if isinstance(context, int) and 0 < context <= _MOST_CONTEXT else 0,
         },
         room=room,

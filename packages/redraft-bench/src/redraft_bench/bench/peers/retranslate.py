@@ -12,7 +12,6 @@ from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.stabilise import stabilise
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
-from redraft.decoding.display import Display
 from redraft.decoding.ends import longest_output
 from redraft.decoding.selection import Selection
 from redraft.decoding.types import Prompt
@@ -122,7 +121,7 @@ class Retranslation:
     def _step(self, update: Update, call: Generated) -> Step:
         latest = self._latest
         pieces = [self.task.backend.token_bytes(token) for token in latest.tokens]
-        view = stabilise(pieces, Display(mask_k=self._unstable()), final=update.final)
+        view = stabilise(pieces, final=update.final, mask_k=self._unstable())
         if update.final:
             self._utterance = None
         return Step(
