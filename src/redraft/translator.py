@@ -92,7 +92,7 @@ class Translator:
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         style.check_targets([*languages])
         encoders = {
-            tag: prompt_encoder(backend, style, language, settings.context) for tag, language in languages.items()
+            tag: prompt_encoder(backend, style, language, settings["context"]) for tag, language in languages.items()
         }
         self.spoken = Spoken(style.sources, source_languages(backend, style))
         if not encoders:

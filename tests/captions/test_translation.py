@@ -463,7 +463,7 @@ def test_lengths_out_of_range(name: str, low: int, high: int, values: tuple[Any,
         with pytest.raises(OptionError) as raised:
             Settings(get_method("ar"), {name: value})
         assert str(raised.value) == f"{name} must be a whole number from {low} to {high}, not {value!r}"
-    assert getattr(Settings(get_method("ar"), {name: low}), name) == low
+    assert Settings(get_method("ar"), {name: low})[name] == low
 
 
 def test_captions_are_converted() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from redraft.captions.answer import NO_READER, OutputReader
 from redraft.captions.ending import NEVER, Since, TextEnd
@@ -15,7 +16,6 @@ from redraft.decoding.display import Display
 from redraft.decoding.ends import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods.ssbd import KEEPS_ALL
-from redraft.decoding.search import Search
 from redraft.decoding.types import Output, Prompt, Tally
 
 
@@ -87,28 +87,17 @@ class Settings:
         return Display.of(self.options)
 
     @property
-    def context(self) -> int:
-        """Number of earlier sentences in the prompt."""
-        return int(self.options["context"])
-
-    @property
-    def max_tokens(self) -> int:
-        """Maximum length of a translation in tokens; lower for short prompts (`LONGEST_RATIO`).
-
-        Reaching it is reported as a failure.
-        """
-        return int(self.options["max_tokens"])
-
-    @property
-    def search(self) -> Search | None:
-        """How final texts are searched for; None if only the method decodes them.
+    def searches(self) -> bool:
+        """Whether better final texts are searched for (`redraft.decoding.search`).
 
         A bias that keeps everything that was shown is meant to.
         """
-        method = self.method
-        if "search" not in self.options or (method.bias and float(self.options[method.bias.name]) >= KEEPS_ALL):
-            return None
-        return Search.of(self.options)
+        bias = self.method.bias
+        return "search" in self.options and not (bias and self[bias.name] >= KEEPS_ALL)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an option: an integer if it is whole, a number or a word."""
+        return self.options[name]
 
 
 Ids = tuple[int, ...]

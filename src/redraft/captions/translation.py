@@ -117,10 +117,10 @@ class Translation:
 
         A translation that is the sentence itself is left out: after one example of it, chat models repeat all others.
         """
-        if not (self.settings.context and has_words(source) and translation) or echoes(translation, source):
+        if not (self.settings["context"] and has_words(source) and translation) or echoes(translation, source):
             return state
         sentence = as_sentence(source, self.vocabulary.final_mark), translation, language
-        return replace(state, earlier=(*state.earlier, sentence)[-self.settings.context :])
+        return replace(state, earlier=(*state.earlier, sentence)[-self.settings["context"] :])
 
     def _begun(self, ids: Sequence[int], like: Ids) -> Ids:
         """Return the ids of the same text at the beginning of an output."""
@@ -167,7 +167,7 @@ class Translation:
         without words: models answer a lone mark with words of their own.
         """
         length = self.vocabulary.context_length
-        room = min(self.settings.max_tokens, length // 2)
+        room = min(self.settings["max_tokens"], length // 2)
         earlier = [(source, translation) for source, translation, theirs in state.earlier if theirs == language]
         prompt = Prompt()
         try:
@@ -190,9 +190,10 @@ class Translation:
         if not is_rest:
             state = replace(state, since=Since(update.time, 0) if changed else state.since.again(update.time))
         pauses = is_rest or state.since.is_settled(update.time)
-        whole, search = update.final or pauses, self.settings.search
+        whole, settings = update.final or pauses, self.settings
+        compares = update.final and settings.searches and settings["search"]
         # An unchanged source needs no pass, unless its output was stopped, or candidates are to be compared with it.
-        if changed or (update.final and search and search.seconds) or (whole and state.decoded.output.stopped):
+        if changed or compares or (whole and state.decoded.output.stopped):
             own = yield from self._decode(state, asked, whole=whole)
             state = (yield from self._chosen(state, own)) if update.final else own
         if update.final:
@@ -213,19 +214,19 @@ class Translation:
             start: the state before the final text.
             own: the state with the method's own output for it.
         """
-        search, first, likelihood = self.settings.search, own.decoded, own.decoded.output.likelihood
-        if search is None or likelihood is None:
+        settings, first, likelihood = self.settings, own.decoded, own.decoded.output.likelihood
+        if not settings.searches or likelihood is None:
             return own
         mark = self.vocabulary.final_mark
         flaw = flaw_of(first, start.decoded, first, mark)
         length = len(first.output.tokens)
-        seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
+        seconds = settings["search"] / 1000 * (DOUBTFUL if likelihood.given_up > settings["doubt"] else 1)
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
         ways = []
-        if (width := min(search.hypotheses, self.vocabulary.hypotheses)) > 1:
+        if (width := min(settings["hypotheses"], self.vocabulary.hypotheses)) > 1:
             ways.append((Way.BEAM, Spare(seconds, length + 2, width), 0.0))
         if likelihood.given_up:
-            ways.append((Way.EXACT, Spare(seconds, length - likelihood.first + 2), search.margin))
+            ways.append((Way.EXACT, Spare(seconds, length - likelihood.first + 2), settings["margin"]))
         best = own
         for way, spare, margin in ways:
             needed = flaw is Flaw.STILL and way is Way.EXACT
@@ -288,7 +289,7 @@ class Translation:
             barred: what must not stand at some positions; another candidate, as with another ``way``.
         """
         vocabulary, settings, prompt = self.vocabulary, self.settings, asked.prompt
-        ends, display, search = vocabulary.breaks.ends, settings.display, settings.search
+        ends, display = vocabulary.breaks.ends, settings.display
         memory = {kind: copy(each) for kind, each in state.memory.items()}
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, ends)
         final = state.update is not None and state.update.final
@@ -302,8 +303,8 @@ class Translation:
             drafter, rule = settings.method.build(setup)
             certainty: Certainty | None = None
             weighing: Weighing | Beam = (followed := Weighing())
-            if way is Way.BEAM and search:
-                width = min(search.hypotheses, vocabulary.hypotheses)
+            if way is Way.BEAM:
+                width = min(settings["hypotheses"], vocabulary.hypotheses)
                 drafter = rule = weighing = Beam(width, vocabulary.end_tokens, ends, rule)
             elif way is Way.EXACT:
                 rule = Exact()
@@ -318,7 +319,7 @@ class Translation:
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
                 line_end=asked.reader.end,
-                limit=min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt)),
+                limit=min(settings["max_tokens"], vocabulary.context_length - len(prompt.ids), longest_output(prompt)),
                 stop_loops=True,
                 follow=certainty.follow if certainty else followed.follow if final else None,
             )

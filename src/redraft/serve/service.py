@@ -116,7 +116,7 @@ class Service:
         settings = Settings(method, {**wanted.options, "beta": 0.0} if exact else wanted.options)
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
-        encoders = (prompt_encoder(self.backends[TARGET], style, each, settings.context) for each in languages)
+        encoders = (prompt_encoder(self.backends[TARGET], style, each, settings["context"]) for each in languages)
         return [
             Translation(each.tag, encode, self.vocabulary, settings, writing_of(each))
             for each, encode in zip(languages, encoders, strict=True)
@@ -379,7 +379,7 @@ async def _text(
     Raises:
         Refused: one of them failed.
     """
-    in_order = asyncio.Semaphore(1 if translation.settings.context else _AT_ONCE)
+    in_order = asyncio.Semaphore(1 if translation.settings["context"] else _AT_ONCE)
     count, states = len(sentences), [START]
 
     async def one(place: int) -> Answered:
@@ -391,7 +391,7 @@ async def _text(
             if isinstance(found, Failure):
                 where = f"sentence {place + 1} of {count}: " if count > 1 else ""
                 raise Refused("translation", f"{where}{found.message}")
-            if translation.settings.context:
+            if translation.settings["context"]:
                 states.append(state)
         return found
 
