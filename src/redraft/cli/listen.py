@@ -67,27 +67,10 @@ def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[
     return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
 
 
-@click.command(
-    cls=common.Grouped,
-    groups=captioning.groups(
-        {
-            "Audio": ("speed", "device", "rate", "channels", "list-devices"),
-            "Recogniser": ("recogniser", "pause", "sentences", "punctuation", "list-recognisers"),
-        }
-    ),
-    epilog=EXAMPLES,
-)
+@click.command(cls=common.Grouped, epilog=EXAMPLES)
 @click.argument("file", required=False, metavar="[FILE|-]")
 @captioning.languages
-@click.option(
-    "--recogniser",
-    default="auto",
-    metavar="NAME[:MODEL|:URL]",
-    help="Recogniser, or a server such as vosk:ws://127.0.0.1:2700. auto chooses one for the language of --from.",
-)
-@click.option("--pause", type=common.Real(0.1, 5), default=0.5, help="Seconds of silence that end an utterance.")
-@common.punctuation
-@common.sentences(True)
+@common.heading("Audio")
 @click.option(
     "--speed",
     type=common.Real(0, min_open=True),
@@ -103,6 +86,16 @@ def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[
 @click.option("--rate", type=_RATES, default=16_000, help="With -: sample rate of the raw audio.")
 @click.option("--channels", type=common.Whole(1, 64), default=1, help="With -: channels of the raw audio.")
 @_listing("--list-devices", _list_devices, "List the microphones, and what records the computer's sound, and exit.")
+@common.heading("Recogniser")
+@click.option(
+    "--recogniser",
+    default="auto",
+    metavar="NAME[:MODEL|:URL]",
+    help="Recogniser, or a server such as vosk:ws://127.0.0.1:2700. auto chooses one for the language of --from.",
+)
+@click.option("--pause", type=common.Real(0.1, 5), default=0.5, help="Seconds of silence that end an utterance.")
+@common.punctuation
+@common.sentences(True)
 @_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and exit.")
 @captioning.translation
 @common.needs("listen")

@@ -86,11 +86,8 @@ def _names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     return tuple(name.strip() for text in given for name in text.split(",") if name.strip()) or None
 
 
-@click.command(
-    cls=common.Grouped,
-    groups={**SETTINGS, "Network and access": ("config", "new_key", *SETTINGS["Network and access"])},
-    epilog=EXAMPLES,
-)
+@click.command(cls=common.Grouped, epilog=EXAMPLES)
+@common.heading("Network and access")
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -98,7 +95,9 @@ def _names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     help="TOML file with settings; docs/serving.md lists them.",
 )
 @click.option("--new-key", metavar="NAME", help="Create a key with this name, add it to --keys, print it and exit.")
-@common.all_of([option(*each) for names in SETTINGS.values() for each in names.items()])
+@common.all_of(
+    [each for name, held in SETTINGS.items() for each in (common.heading(name), *(option(*it) for it in held.items()))]
+)
 @common.needs("serve")
 def serve(config: Path | None, new_key: str | None, keys: str | None, **given: Any) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.

@@ -26,13 +26,10 @@ Examples:
 """
 
 
-@click.command(
-    cls=common.Grouped,
-    groups=captioning.groups({"Input": ("form", "rate", "sentences")}),
-    epilog=EXAMPLES,
-)
+@click.command(cls=common.Grouped, epilog=EXAMPLES)
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
+@common.heading("Input")
 @common.form_or_server
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"

@@ -34,16 +34,8 @@ Examples:
 """
 
 
-@click.command(
-    cls=common.Grouped,
-    short_help="Fine-tune a model so that it flickers less.",
-    groups={
-        "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
-        "Examples": ("sources", "learn", "teacher", "samples", "beginnings", "spoken", "tolerance", "held_out"),
-        "Training": ("early_exit", "epochs", "rank", "alpha", "rate", "batch", "seed", "engine"),
-    },
-    epilog=EXAMPLES,
-)
+@click.command(cls=common.Grouped, short_help="Fine-tune a model so that it flickers less.", epilog=EXAMPLES)
+@common.heading("Model and data")
 @click.option("--model", "-m", metavar="MODEL", required=True, help=common.HF_MODELS)
 @click.option(
     "--data",
@@ -56,6 +48,10 @@ Examples:
     "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Folder for the new model."
 )
 @common.to
+@captioning.template
+@captioning.prompt
+@click.option("--adapter", is_flag=True, help="Write only the adapter instead of the merged model.")
+@common.heading("Examples")
 @click.option("--sources", type=common.Whole(1), default=30_000, help="Maximum number of sources to learn from.")
 @click.option(
     "--learn",
@@ -85,6 +81,7 @@ Examples:
     help="Probability that a token may lose by the cut, in nats; more gives longer targets.",
 )
 @click.option("--held-out", type=common.Whole(0), default=60, help="Sources per language to evaluate on; 0 skips that.")
+@common.heading("Training")
 @click.option(
     "--early-exit",
     type=common.Whole(1, 999),
@@ -101,11 +98,9 @@ Examples:
 )
 @click.option("--rate", type=common.Real(0, 1, min_open=True), default=5e-4, help="Peak learning rate.")
 @click.option("--batch", type=common.Whole(1, 4096), default=16, help="Examples per step.")
-@click.option("--adapter", is_flag=True, help="Write only the adapter instead of the merged model.")
-@captioning.template
-@captioning.prompt
 @common.engine
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
+@common.heading("Options")
 @common.as_json
 def finetune(
     model: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,19 +49,9 @@ _FOR_SERVERS = "a session on a server, so leave it out or add --server"
 _REMOTE = "look at the server, and at the network between"
 
 
-def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return heading -> options for the help of a command, given the headings of its input options."""
-    return {
-        "Languages": ("to", "from", "term"),
-        **inputs,
-        "Captions": ("output", "reading", "push"),
-        "Model": ("model", "draft_model", "template", "prompt", "method", "option", "engine"),
-        "Server": ("server", "room", "take_over", "key"),
-    }
-
-
 languages = common.all_of(
     [
+        common.heading("Languages"),
         common.to,
         click.option(
             "--from",
@@ -71,11 +61,18 @@ languages = common.all_of(
             metavar="LANGUAGE",
             help="Language of the source; repeatable if several are spoken, or auto for any.",
         ),
+        click.option(
+            "--term",
+            multiple=True,
+            metavar="[LANGUAGE:]TERM=TRANSLATION",
+            help="Glossary entry, such as hull=Rumpf, or de:hull=Rumpf with several languages; repeatable.",
+        ),
     ]
 )
 
 translation = common.all_of(
     [
+        common.heading("Captions"),
         click.option(
             "--output",
             type=common.Output(STREAMS),
@@ -94,19 +91,15 @@ translation = common.all_of(
             metavar="TARGET",
             help="Also send final captions to zoom:URL or youtube:URL; de=zoom:URL picks a language. Repeatable.",
         ),
+        common.heading("Model"),
         common.model,
         common.draft_model,
         common.method,
         common.option,
-        click.option(
-            "--term",
-            multiple=True,
-            metavar="[LANGUAGE:]TERM=TRANSLATION",
-            help="Glossary entry, such as hull=Rumpf, or de:hull=Rumpf with several languages; repeatable.",
-        ),
         template,
         prompt,
         common.engine,
+        common.heading("Server"),
         click.option(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),

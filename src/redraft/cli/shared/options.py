@@ -180,29 +180,29 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
+def heading(name: str) -> Callable[[Any], Any]:
+    """Return a decorator that puts the options below it, up to the next heading, under one in a `Grouped` command."""
+
+    def mark(function: Any) -> Any:
+        for each in function.__click_params__:
+            each.heading = getattr(each, "heading", name)
+        return function
+
+    return mark
+
+
 class Grouped(click.Command):
-    """A command whose help lists its options under headings.
-
-    Args:
-        groups: heading -> names of parameters, in the order of the help; the others follow as "Options".
-    """
-
-    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.groups = groups
+    """A command whose help lists its options under headings (`heading`); others follow as "Options"."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options."""
-        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, "Options")}
+        records: dict[str, list[tuple[str, str]]] = {}
         for each in self.get_params(ctx):
             if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
-                opts = {each.name, *(option.lstrip("-") for option in each.opts)}
-                found = (heading for heading, names in self.groups.items() if opts & {*names})
-                records[next(found, "Options")].append(record)
+                records.setdefault(getattr(each, "heading", "Options"), []).append(record)
         for heading, rows in records.items():
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:

@@ -36,38 +36,9 @@ Examples:
 #: Options for starting a server.
 _OF_THE_SERVER = {"model": "--model", "engine": "--engine", "settings": "--set", "admission": "--no-admission"}
 
-#: Headings of the options in the help.
-GROUPS = {
-    "Talks": (
-        "talks",
-        "methods",
-        "option",
-        "to",
-        "data",
-        "rate",
-        "minutes",
-        "talk_minutes",
-        "seconds",
-        "first",
-        "most",
-    ),
-    "Schedule": ("stagger", "warm_up", "seed"),
-    "Server": ("server", "model", "engine", "settings", "admission"),
-    "Limits": ("max_p95", "max_slope"),
-}
-
 shared = common.all_of(
     (
-        click.option("--server", metavar="URL", help="Address of a running server.  [default: start one]"),
-        common.model,
-        common.engine,
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Setting of the server; repeatable.",
-        ),
+        common.heading("Talks"),
         common.option,
         click.option(
             "--to",
@@ -84,21 +55,33 @@ shared = common.all_of(
             help="Text to speak, as in `redraft bench run`.",
         ),
         click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of a talk."),
+        common.heading("Schedule"),
         click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the starts are spread."),
         click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds after that until captions count."),
         click.option("--seed", type=common.Whole(0), default=0, help="Random seed."),
-        folder("Folder for the rows and the server's log."),
-        common.as_json,
+        common.heading("Server"),
+        click.option("--server", metavar="URL", help="Address of a running server.  [default: start one]"),
+        common.model,
+        common.engine,
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Setting of the server; repeatable.",
+        ),
     )
 )
+
+output = folder("Folder for the rows and the server's log.")
 
 
 @click.command(
     cls=common.Grouped,
-    groups=GROUPS,
     epilog=LOAD_EXAMPLES,
     short_help="Load a server with many talks: lag, refusals, memory.",
 )
+@common.heading("Talks")
 @click.option("--talks", type=common.Whole(1, 5000), required=True, help="Number of simultaneous talks.")
 @click.option(
     "--method", "methods", multiple=True, default=("redraft",), metavar="NAME", help="Method; repeatable, one run each."
@@ -110,10 +93,14 @@ shared = common.all_of(
     default=0.0,
     help="Length of a talk, then another begins; 0 for the whole run.",
 )
+@shared
 @click.option("--admission/--no-admission", default=True, help="Let the server refuse talks beyond its capacity.")
+@common.heading("Limits")
 @click.option("--max-p95", type=common.Real(0), help="Fail if p95 of the caption lag exceeds this (s).")
 @click.option("--max-slope", type=common.Real(0), help="Fail if the server's memory grows faster (MB/min).")
-@shared
+@common.heading("Options")
+@output
+@common.as_json
 @common.needs("serve")
 def load(
     talks: int,
@@ -145,9 +132,8 @@ def load(
         raise click.exceptions.Exit(1)
 
 
-@click.command(
-    cls=common.Grouped, groups=GROUPS, epilog=CAPACITY_EXAMPLES, short_help="Find out how many talks a server handles."
-)
+@click.command(cls=common.Grouped, epilog=CAPACITY_EXAMPLES, short_help="Find out how many talks a server handles.")
+@common.heading("Talks")
 @click.option(
     "--method",
     "methods",
@@ -157,12 +143,16 @@ def load(
     help="Method; repeatable, one search each.",
 )
 @click.option("--seconds", type=common.Real(0, min_open=True), default=45.0, help="Length of a trial.")
-@click.option(
-    "--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Highest acceptable p95 of the caption lag (s)."
-)
 @click.option("--first", type=common.Whole(1, 5000), default=1, help="Number of talks to try first.")
 @click.option("--most", type=common.Whole(1, 5000), default=512, help="Highest number of talks to try.")
 @shared
+@common.heading("Limits")
+@click.option(
+    "--max-p95", type=common.Real(0, min_open=True), default=1.0, help="Highest acceptable p95 of the caption lag (s)."
+)
+@common.heading("Options")
+@output
+@common.as_json
 @common.needs("serve")
 def capacity(
     methods: tuple[str, ...],

@@ -43,6 +43,7 @@ Examples:
 """
 
 run_options = (
+    common.heading("Data"),
     click.option(
         "--data",
         metavar="NAME|FILE",
@@ -55,6 +56,7 @@ run_options = (
     click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences."),
     click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable."),
     click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."),
+    common.heading("Methods and models"),
     click.option(
         "--line",
         "lines",
@@ -73,18 +75,15 @@ run_options = (
     click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
     template,
     prompt,
-    folder("Folder for records, rows and the page."),
     common.engine,
+    common.heading("Options"),
+    folder("Folder for records, rows and the page."),
     common.as_json,
 )
 
 
 @click.command(
     cls=common.Grouped,
-    groups={
-        "Data": ("data", "limit", "least_words", "lag", "from", "to"),
-        "Methods and models": ("line", "methods", "model", "small", "template", "prompt", "engine"),
-    },
     epilog=EXAMPLES,
     short_help="Run a table of methods on your model, text and machine.",
 )
