@@ -85,10 +85,9 @@ class RemoteBackend(Slotted[RowLine]):
         self.client.close()
 
     def _check(self, score: Score) -> None:
-        if not score.draft.is_chain:
-            raise CapabilityError("a model on a server scores no draft trees; choose a method without them")
-        if score.prompt_rows > 1:
-            raise CapabilityError("a model on a server has no rows of the prompt; choose a method without them")
+        for asked, what in ((not score.draft.is_chain, "draft trees"), (score.prompt_rows > 1, "rows of the prompt")):
+            if asked:
+                raise CapabilityError(f"a model on a server has no {what}; choose a method without them")
         self._check_length(len(score.prefix) + len(score.draft))
 
     def _answer(self, slot: int, score: Score) -> Rows:
@@ -112,13 +111,11 @@ class RemoteBackend(Slotted[RowLine]):
         self._few = k = max(self._few, k)  # a method that needs more once will need them again
         self._slots[slot].close()
         self._slots[slot] = RowLine()  # if this fails, the next request starts a new line
-        prefix, draft = score.prefix, score.draft.tokens
-        room = self.context_length - len(prefix) + 1
-        if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
-            line = RowLine(score, self.dialect.verify(prefix, draft, k))
+        if score.draft and (self._rejected or score.biases is None or not self.dialect.verifies):
+            line = RowLine(score, self.dialect.verify(score, k))
         else:
-            count = min(len(draft) + self.options.ahead, room)
-            line = RowLine(score, steps=self.dialect.continued(prefix, count, k, draft, score.biases or ()))
+            count = min(len(score.draft) + self.options.ahead, self.context_length - len(score.prefix) + 1)
+            line = RowLine(score, steps=self.dialect.continued(score, count, k))
         self._slots[slot] = line
         return line.answer(score)
 

@@ -9,6 +9,7 @@ from typing import Any
 from redraft.backends.remote.client import Absent, RemoteClient
 from redraft.backends.remote.rows import RemoteRow, Steps
 from redraft.backends.slots import Facts
+from redraft.decoding.types import Score
 from redraft.errors import ModelError
 
 
@@ -23,7 +24,7 @@ class RemoteDialect(ABC):
         self.client, self.model, self.verifies = client, model, verifies
 
     @abstractmethod
-    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
+    def verify(self, score: Score, k: int) -> list[RemoteRow]:
         """Score a draft of n tokens, whatever the model would choose, in one response.
 
         Returns:
@@ -35,13 +36,10 @@ class RemoteDialect(ABC):
         """
 
     @abstractmethod
-    def continued(
-        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
-    ) -> Steps:
-        """Yield between 1 and ``count`` greedy tokens, up to and including one that ends an output.
+    def continued(self, score: Score, count: int, k: int) -> Steps:
+        """Yield between 1 and ``count`` greedy tokens after the prefix, up to and including one that ends an output.
 
-        A server that verifies drafts itself yields the part of the draft first that the rule keeps, whose bias for each
-        draft token is in ``biases`` (`redraft.decoding.types.Rule`).
+        A server that verifies drafts itself yields the part of the draft first that the rule keeps (`Score.biases`).
 
         Raises:
             ModelError: the server does not answer, or rows are missing or belong to other tokens.
@@ -122,9 +120,10 @@ class Vllm(RemoteDialect):
     With the plug-in ``redraft-vllm``, a request carries a draft, which the engine verifies before it decodes on.
     """
 
-    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
+    def verify(self, score: Score, k: int) -> list[RemoteRow]:
         """Read the draft's rows from ``prompt_logprobs``, with which vLLM refuses to stream."""
-        choice = self._complete([*prefix, *draft], 1, k, prompt_logprobs=k)
+        prefix, draft = score.prefix, score.draft.tokens
+        choice = self._complete(prefix + draft, 1, k, prompt_logprobs=k)
         with self.client.reading("without the log-probabilities of the draft"):
             rows = []
             for entry, drafted in zip(choice["prompt_logprobs"][len(prefix) :], draft, strict=True):
@@ -134,12 +133,10 @@ class Vllm(RemoteDialect):
                 rows.append(RemoteRow.of(known, k))
         return rows + [row for _token, row in self._steps(choice, 1, k)]
 
-    def continued(
-        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
-    ) -> Steps:
+    def continued(self, score: Score, count: int, k: int) -> Steps:
         """Yield vLLM's tokens with their rows as they are streamed."""
-        carried = _carried(draft, biases) if draft else {}
-        events, left = self.client.stream(_ROUTE, self._body(prefix, count, k, stream=True, **carried)), count
+        carried = _carried(score.draft.tokens, score.biases or ()) if score.draft else {}
+        events, left = self.client.stream(_ROUTE, self._body(score.prefix, count, k, stream=True, **carried)), count
         for event in events:
             with self.client.reading("without a completion"):
                 choice = event["choices"][0]
@@ -192,28 +189,26 @@ def _carried(draft: Sequence[int], biases: Sequence[float]) -> dict[str, Any]:
 class Sglang(RemoteDialect):
     """SGLang: ``/generate`` on ids; it has one model, so requests do not name it."""
 
-    def verify(self, prefix: Sequence[int], draft: Sequence[int], k: int) -> list[RemoteRow]:
+    def verify(self, score: Score, k: int) -> list[RemoteRow]:
         """Read the draft's rows from ``input_top_logprobs``."""
-        facts = self._generate([*prefix, *draft], len(prefix), 1, k)
+        facts = self._generate(score, score.draft.tokens, 1, k)
         with self.client.reading("without the log-probabilities of the draft"):
             # The first entry is the last prefix token, which has no prediction.
             steps = _ranked(facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:], k)
-            if [token for token, _row in steps] != list(draft):
+            if tuple(token for token, _row in steps) != score.draft.tokens:
                 raise ValueError("not one row for every token of the draft")
         return [row for _token, row in (*steps, *self._chosen(facts, 1, k))]
 
-    def continued(
-        self, prefix: Sequence[int], count: int, k: int, draft: Sequence[int] = (), biases: Sequence[float] = ()
-    ) -> Steps:
+    def continued(self, score: Score, count: int, k: int) -> Steps:
         """Yield SGLang's tokens with their rows, all at once."""
-        yield from self._chosen(self._generate(prefix, len(prefix), count, k), count, k)
+        yield from self._chosen(self._generate(score, (), count, k), count, k)
 
-    def _generate(self, ids: Sequence[int], start: int, count: int, k: int) -> Any:
+    def _generate(self, score: Score, draft: tuple[int, ...], count: int, k: int) -> Any:
         sampling = {"max_new_tokens": count, "stop_token_ids": sorted(self.model.end_tokens), "top_k": -1, **_GREEDY}
         body = {
-            "input_ids": list(ids),
+            "input_ids": [*score.prefix, *draft],
             "return_logprob": True,
-            "logprob_start_len": start - 1,  # skips the rows of the prompt
+            "logprob_start_len": len(score.prefix) - 1,  # skips the rows of the prompt
             "top_logprobs_num": k,
             "return_text_in_logprobs": False,
             "sampling_params": sampling,
