@@ -21,17 +21,8 @@ from redraft.models.hub import default_model
 if TYPE_CHECKING:
     from redraft.captions.formats.cues import Profile
 
-#: Input -> its contract.
-INPUTS = {
-    "text": "Text, whatever its lines: a sentence ends at its full stop, question mark or exclamation mark, or at an "
-    "empty line; with `--no-sentences`, at the end of its line. The default for a file.",
-    "lines": "Each line is the whole text so far and replaces the one before; an empty line ends the utterance; after "
-    "a carriage return, the line begins again, and its end ends the utterance. The default for a pipe.",
-    "jsonl": "Each line is a JSON object with `utterance`, `seq` and `text`, and perhaps other fields.",
-    "simulstreaming": "The rows of SimulStreaming, unchanged.",
-}
-#: The contract of a server's address as the input.
-SERVER_INPUT = "NAME:URL", "What a recognition server sends to every connection: `vosk:ws://HOST`, `sherpa:ws://HOST`."
+#: The inputs; docs/contracts.md has their contracts.
+INPUTS = ("text", "lines", "jsonl", "simulstreaming")
 INPUT_HELP = (
     "text: sentences, revealed a few words at a time. lines: the whole text so far on each line, an empty line after "
     "each utterance. jsonl: objects with utterance, seq and text. simulstreaming: its rows."
