@@ -207,11 +207,7 @@ def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
 
 
 def recognised(recogniser: Recogniser) -> Iterator[Update]:
-    """Yield what a recogniser makes of the recording of the talk at its original speed.
-
-    Raises:
-        RedraftError: at the end, if the recogniser has failed.
-    """
+    """Yield what a recogniser makes of the recording at its original speed; raise its failure at the end."""
     blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
     problem = ""
     with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:

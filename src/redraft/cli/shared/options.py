@@ -83,11 +83,7 @@ class Output(click.Choice[str]):
 
 
 def profile_of(output: str) -> tuple[str, Profile]:
-    """Return the format of an `Output` and what readers of its subtitles need.
-
-    Raises:
-        OptionError: the profile is invalid.
-    """
+    """Return the format of an `Output` and what readers of its subtitles need; raise `OptionError` for others."""
     from redraft.captions.formats import cues
 
     form, _, profile = output.partition(":")
@@ -218,13 +214,10 @@ def given() -> set[str]:
 
 
 def refuse_idle(uses: Mapping[str, str]) -> None:
-    """Check that no option was given that would have no effect.
+    """Raise `OptionError` for an option that was given and would have no effect.
 
     Args:
         uses: option -> what it is for, and what to do; empty if it has an effect.
-
-    Raises:
-        OptionError: one of them was given.
     """
     for name, use in uses.items():
         if use and name in given():
@@ -238,11 +231,7 @@ def refuse_idle_text(form: str) -> None:
 
 
 def method_options(method: str, given: Sequence[str]) -> dict[str, float | str]:
-    """Return the options of a method that were given.
-
-    Raises:
-        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
-    """
+    """Return the options of a method that were given; raise `OptionError` if one cannot be used."""
     from redraft.decoding.methods import get_method
 
     options = _named("--option", given)
@@ -251,11 +240,7 @@ def method_options(method: str, given: Sequence[str]) -> dict[str, float | str]:
 
 
 def engine_options(given: Sequence[str]) -> dict[str, float | str]:
-    """Parse and check options of the engine.
-
-    Raises:
-        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
-    """
+    """Return the options of the engine that were given; raise `OptionError` if one cannot be used."""
     from redraft.backends.options import checked
 
     return checked(_named("--engine", given))
