@@ -12,21 +12,6 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def on_thread(work: Callable[[], T]) -> tuple[Future[T], threading.Thread]:
-    """Call a function on a thread, which keeps no program from ending; return what it will give, and the thread."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # the caller gets it
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="redraft-work", daemon=True)
-    thread.start()
-    return done, thread
-
-
 @asynccontextmanager
 async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[list[asyncio.Task[None]]]:
     """Run coroutines as tasks while the block lasts, and cancel them at its end.
@@ -46,3 +31,18 @@ async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[list[asynci
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+def on_thread(work: Callable[[], T]) -> tuple[Future[T], threading.Thread]:
+    """Call a function on a thread, which keeps no program from ending; return what it will give, and the thread."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # the caller gets it
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="redraft-work", daemon=True)
+    thread.start()
+    return done, thread

@@ -36,7 +36,11 @@ class Shares(Choice):
     allowed = "numbers of 0 or more with commas between, such as 3,1"
 
     def check(self, value: object) -> Value:
-        """Return a value that is allowed; raise `OptionError` for others."""
+        """Check a value and return it.
+
+        Raises:
+            OptionError: the value is not allowed.
+        """
         if value != "" and not re.fullmatch(r"(?=.*[1-9])\d+(\.\d+)?(,\d+(\.\d+)?)*", str(value)):
             raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
         return str(value)
@@ -173,7 +177,11 @@ LLAMA = LlamaOptions()
 
 
 def checked(given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return options of the engine; raise `OptionError` if one is unknown or has an invalid value."""
+    """Check options of the engine.
+
+    Raises:
+        OptionError: one is unknown or has an invalid value.
+    """
     expect(given, Mapping, "engine", "{'threads': 2}")
     for name in given:
         if name not in OPTIONS:
