@@ -21,6 +21,7 @@ from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.read import read_jsonl, read_lines
 from redraft.captions.formats.write import JsonlWriter
 from redraft.cli.main import cli
+from redraft.cli.shared.options import INPUTS
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Method, Setup
@@ -327,6 +328,10 @@ def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytes
     assert "old\n" not in page
     monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
     assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"
+
+
+def test_every_input_has_a_contract() -> None:
+    assert [*build_docs.CONTRACTS] == [*INPUTS, "NAME:URL"]
 
 
 @pytest.mark.parametrize("page", ["", "<!-- x -->", "<!-- /x --><!-- x -->", "<!-- x --><!-- x --><!-- /x -->"])

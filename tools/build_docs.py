@@ -27,7 +27,6 @@ from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOpt
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
-from redraft.cli.shared.options import INPUTS, SERVER_INPUT
 from redraft.cli.shared.stream import OTHERS, other_format
 from redraft.decoding.method import COMMON, Choice, Method, Option
 from redraft.decoding.methods import all_methods, get_method
@@ -243,9 +242,21 @@ REFUSED: tuple[tuple[str, type[Body], dict[str, Any], dict[str, Any]], ...] = (
 )
 
 
+#: Input of `redraft translate` (`redraft.cli.shared.options.INPUTS`) -> its contract.
+CONTRACTS = {
+    "text": "Text, whatever its lines: a sentence ends at its full stop, question mark or exclamation mark, or at an "
+    "empty line; with `--no-sentences`, at the end of its line. The default for a file.",
+    "lines": "Each line is the whole text so far and replaces the one before; an empty line ends the utterance; after "
+    "a carriage return, the line begins again, and its end ends the utterance. The default for a pipe.",
+    "jsonl": "Each line is a JSON object with `utterance`, `seq` and `text`, and perhaps other fields.",
+    "simulstreaming": "The rows of SimulStreaming, unchanged.",
+    "NAME:URL": "What a recognition server sends to every connection: `vosk:ws://HOST`, `sherpa:ws://HOST`.",
+}
+
+
 def contracts_page() -> str:
     """Return tables of everything that is accepted with its contract, and of what is refused with its message."""
-    inputs = [(f"`{name}`", contract) for name, contract in [*INPUTS.items(), SERVER_INPUT]]
+    inputs = [(f"`{name}`", contract) for name, contract in CONTRACTS.items()]
     examples = [each.example.encode("latin-1") for each in OTHERS]
     refused = [(_code(each), f"... has {other_format(each, 'lines')}") for each in (*examples, b"ID3\3")]
     (ungrown,) = (each.message for each in read_lines(io.BytesIO(b"One.\nTwo.")) if isinstance(each, Failure))

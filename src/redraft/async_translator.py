@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import os
 import reprlib
-import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from threading import Thread
 from typing import Any, TypeVar
 
 from redraft import deadlines
@@ -29,7 +29,7 @@ from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
 from redraft.engine.slots import SlotPool
 from redraft.engine.stream import MOST_PENDING, Stream
 from redraft.errors import InputError
-from redraft.tasks import beside
+from redraft.tasks import beside, on_thread
 from redraft.translator import Translator
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class AsyncTranslator:
         if self._translator is not None or self._stream.ended:
             raise InputError("an AsyncTranslator can be used once: open another one for the next stream")
         try:
-            await _on_thread(self._open)
+            await _finished(*on_thread(self._open))
             self._start()
         except BaseException:
             await self.close()
@@ -141,7 +141,7 @@ class AsyncTranslator:
         while not self._events.empty():
             self._events.get_nowait()
         self._events.put_nowait(None)
-        await _on_thread(self._shut)
+        await _finished(*on_thread(self._shut))
 
     def _shut(self) -> None:
         if self._engine is not None:
@@ -252,19 +252,9 @@ class AsyncTranslator:
             self._finish()
 
 
-async def _on_thread(work: Callable[[], T]) -> T:
-    """Call a function on a thread of its own, and wait for its end even if cancelled: it cannot be interrupted."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    thread = threading.Thread(target=run, name="redraft-opening", daemon=True)
-    thread.start()
-    waiting, cancelled = asyncio.wrap_future(done), None
+async def _finished(work: Future[T], thread: Thread) -> T:
+    """Wait for the end of work on a thread, even if cancelled: it cannot be interrupted."""
+    waiting, cancelled = asyncio.wrap_future(work), None
     while not waiting.done():
         try:
             await asyncio.wait([waiting])

@@ -1,11 +1,15 @@
-"""Tasks that last as long as a block."""
+"""Tasks that last as long as a block, and work on a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -27,3 +31,18 @@ async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[list[asynci
     for result in results:
         if isinstance(result, Exception):
             raise result
+
+
+def on_thread(work: Callable[[], T]) -> tuple[Future[T], threading.Thread]:
+    """Call a function on a thread, which keeps no program from ending; return what it will give, and the thread."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # the caller gets it
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="redraft-work", daemon=True)
+    thread.start()
+    return done, thread

@@ -25,7 +25,7 @@ from redraft import interrupt
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
-from redraft.cli.demo.stage import FIGURES, Counts, Player, Sentence, print_table
+from redraft.cli.demo.stage import FIGURES, Counts, Player, print_table
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Tally
 from redraft.speech import microphone, process
@@ -46,14 +46,13 @@ def drawn(
 ) -> str:
     """A moment of the talk on a terminal of this size."""
     console = Console(width=width, height=height, file=io.StringIO(), force_terminal=True, record=True)
-    counts = Counts(Tally(passes=67890), erased=12345)
+    tally = Tally(passes=67890)
     players: list[Any] = [
         SimpleNamespace(
             language=tag,
             method=get_method(method),
-            text=TEXTS[tag] * 3 + "NEWEST",
-            finished=[Sentence("1", TEXTS[tag] * 4, counts)],
-            counts=counts,
+            now=Counts("2", TEXTS[tag] * 3 + "NEWEST", tally=tally, erased=12345),
+            finished=[Counts("1", TEXTS[tag] * 4)],
         )
         for tag in languages
         for method in methods

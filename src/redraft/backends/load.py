@@ -78,11 +78,7 @@ def backends_of(
 
 
 def check_same_vocabulary(target: Backend, small: Backend) -> None:
-    """Check that the ids of two models mean the same.
-
-    Raises:
-        CapabilityError: the vocabularies differ; the message says where.
-    """
+    """Raise `CapabilityError`, which says where, if the vocabularies of two models differ."""
     sizes = target.vocabulary_size, small.vocabulary_size
     if sizes[0] != sizes[1]:
         raise CapabilityError(
@@ -132,11 +128,7 @@ def on_transformers(name: str) -> bool:
 
 
 def gguf_file(name: str) -> Path:
-    """Return the file of a model for llama.cpp.
-
-    Raises:
-        ModelError: the model does not exist, or it is a transformers model.
-    """
+    """Return the file of a model for llama.cpp; raise `ModelError` if there is none, or it is for transformers."""
     if on_transformers(name):
         raise ModelError(f"model {name!r} is for transformers, but one for llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}")
     return resolve(name)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,9 +19,6 @@ from redraft.errors import ModelError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from redraft.backends.costs import Measured
-    from redraft.decoding.backend import Backend
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
@@ -57,6 +52,7 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     from redraft.backends.load import open_model
     from redraft.backends.options import LlamaOptions, options_of
     from redraft.signature import print_json, signature
+    from redraft.tasks import on_thread
 
     chosen = options_of(LlamaOptions, {"context_length": 512, **engine}, "GGUF models")
     console = Console(highlight=False)
@@ -66,9 +62,12 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         backend = opened.enter_context(closing(open_model(model, chosen)))
         interrupt.raises()  # the progress bar hides the cursor
         shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
-        if (measured := _measured(backend, shown)) is None:
-            opened.pop_all()  # its pass is still running
-            raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes")
+        measuring, _ = on_thread(partial(costs.measure, backend, shown))
+        try:
+            measured = measuring.result(costs.MEASURED + deadlines.FIRST_PASS)
+        except TimeoutError:
+            opened.pop_all()  # nothing can stop its pass, which is still running
+            raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes") from None
         curve, every = measured.curve, costs.sizes_for(backend)
         path, size = backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
@@ -98,25 +97,6 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
         f"A draft of {_DRAFTED} tokens {pays} of them are accepted."
     )
-
-
-def _measured(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]]) -> Measured | None:
-    """Measure a model; None if it does not answer in time, for which nothing can stop its pass."""
-    from redraft.backends import costs
-
-    found: Future[Measured] = Future()
-
-    def measure() -> None:
-        try:
-            found.set_result(costs.measure(backend, show))
-        except Exception as error:  # the caller gets it
-            found.set_exception(error)
-
-    threading.Thread(target=measure, daemon=True).start()
-    try:
-        return found.result(costs.MEASURED + deadlines.FIRST_PASS)
-    except TimeoutError:
-        return None
 
 
 def _print_system(tested: str, console: Console) -> None:

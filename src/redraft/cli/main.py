@@ -70,11 +70,7 @@ class Commands(click.Group):
         return [*COMMANDS, *sorted(added())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with a name.
-
-        Raises:
-            MissingExtra: it belongs to a distribution that is not installed.
-        """
+        """Return the command with a name; raise `MissingExtra` if its distribution is not installed."""
         if cmd_name in COMMANDS:
             return cast(click.Command, getattr(import_module(f"redraft.cli.{cmd_name}"), cmd_name))
         if point := added().get(cmd_name):

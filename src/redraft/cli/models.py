@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -95,36 +96,25 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
 
 def _rows() -> list[dict[str, str | int]]:
     """Return what is known of each model."""
-    default, rows = default_model(), list[dict[str, str | int]]()
+    default, listed, rows = default_model(), CATALOGUE | SPEECH, list[dict[str, str | int]]()
 
-    def add(name: str, size: float, languages: int, licence: str, **more: str) -> None:
+    def add(name: str, size: float, languages: int = 0, licence: str = "", **more: str) -> None:
         row: dict[str, str | int] = {"model": name, "megabytes": round(size / 1e6), "languages": languages}
         rows.append({**row, "licence": licence, "default": name == default, **more})
 
     for name in SHIPPED:
         path = shipped_path(name)
-        size = path.stat().st_size if path.exists() else 0
         note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-        add(
-            name,
-            size,
-            0,
-            "Apache-2.0",
-            state="ships",
-            note=note,
-            provenance=path.name,
-        )
+        add(name, size_of(path), licence="Apache-2.0", state="ships", note=note, provenance=path.name)
     for name, file in models_on_disk().items():
         state, size = f"from {PROGRAMS[name.partition(':')[0]]}", size_of(file) if file else 0
-        add(name, size, 0, "", state=state, note="" if file else UNFIT, provenance=str(file or ""))
-    for name, each in (CATALOGUE | SPEECH).items():
-        try:
-            state = "downloaded" if cached_path(name, CATALOGUE | SPEECH) else MISSING
-        except ModelError:
-            state = MISSING
-        add(
-            name, each.size * 1e9, each.languages, each.licence, state=state, note=each.note, provenance=each.repository
-        )
+        add(name, size, state=state, note="" if file else UNFIT, provenance=str(file or ""))
+    for name, each in listed.items():
+        state, source = MISSING, each.repository
+        with suppress(ModelError):
+            cached_path(name, listed)
+            state = "downloaded"
+        add(name, each.size * 1e9, each.languages, each.licence, state=state, note=each.note, provenance=source)
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,55 +27,25 @@ Examples:
 """
 
 LIST = "NAME[,NAME...]"
-#: Heading -> settings that have an option, each with what stands for its value in the help.
-SETTINGS: dict[str, dict[str, str]] = {
-    "Network and access": {
-        "host": "ADDRESS",
-        "port": "NUMBER",
-        "keys": "FILE",
-        "tls_cert": "FILE",
-        "tls_key": "FILE",
-        "tls": "self-signed",
-        "compat": LIST,
-        "transcripts": "FOLDER",
-    },
-    "Model": {"model": "MODEL", "draft_model": "MODEL", "methods": LIST, "slots": "NUMBER", "engine": "NAME=VALUE"},
-    "Speech": {"recogniser": "[NAME[:MODEL|:URL]]", "punctuation": "FOLDER", "sentences": ""},
-    "Several servers": {"fanout": "URL", "viewers_only": ""},
-}
-#: Options with other names than their settings, or with several.
-NAMES = {"model": ("--model", "-m"), "methods": ("--method",)}
 
 
-def option(setting: str, metavar: str) -> Any:
-    """Return the option of a setting; it has no default, so that the environment and the file can set it, too."""
-    if setting == "engine":
-        return common.engine
-    field = ServeSettings.model_fields[setting]
-    name = f"--{setting.replace('_', '-')}"
-    more: dict[str, Any] = {"metavar": metavar}
-    if field.annotation is bool:
-        more, name = {"is_flag": True}, f"{name}/--no-{setting}" if field.default else name
-    elif field.annotation is int:
-        low, high = (getattr(bound, kind) for bound, kind in zip(field.metadata, ("ge", "le"), strict=True))
-        more["type"] = common.Whole(low, high)
-    elif "tuple" in str(field.annotation):
-        more |= {"multiple": True, "callback": _names}
-    if setting == "recogniser":
-        more |= {"is_flag": False, "flag_value": "auto"}
+def setting(name: str, metavar: str | None = None, *names: str, **more: Any) -> Callable[[Any], Any]:
+    """Return the option of a setting, which checks it; without a default, environment and file can set it, too."""
+    field = ServeSettings.model_fields[name]
     words = field.description or ""
     return click.option(
-        *NAMES.get(setting, (name,)),
-        setting,
+        *(names or (f"--{name.replace('_', '-')}",)),
+        name,
+        metavar=metavar,
         default=None,
-        help=f"{words[0].upper()}{words[1:]}.{_default(field.default, setting)}",
+        help=f"{words[0].upper()}{words[1:]}.{_default(field.default, name)}",
         **more,
     )
 
 
-def _default(value: object, setting: str) -> str:
+def _default(value: object, name: str) -> str:
     """Return the end of a help text: what applies where an option is not given."""
-    if setting == "model":
+    if name == "model":
         return f"  {common.DEFAULT_MODEL}"
     if isinstance(value, tuple):
         value = ", ".join(value) or "none"
@@ -95,9 +66,27 @@ def _names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tup
     help="TOML file with settings; docs/serving.md lists them.",
 )
 @click.option("--new-key", metavar="NAME", help="Create a key with this name, add it to --keys, print it and exit.")
-@common.all_of(
-    [each for name, held in SETTINGS.items() for each in (common.heading(name), *(option(*it) for it in held.items()))]
-)
+@setting("host", "ADDRESS")
+@setting("port", "NUMBER")
+@setting("keys", "FILE")
+@setting("tls_cert", "FILE")
+@setting("tls_key", "FILE")
+@setting("tls", "self-signed")
+@setting("compat", LIST, multiple=True, callback=_names)
+@setting("transcripts", "FOLDER")
+@common.heading("Model")
+@setting("model", "MODEL", "--model", "-m")
+@setting("draft_model", "MODEL")
+@setting("methods", LIST, "--method", multiple=True, callback=_names)
+@setting("slots", "NUMBER")
+@common.engine
+@common.heading("Speech")
+@setting("recogniser", "[NAME[:MODEL|:URL]]", is_flag=False, flag_value="auto")
+@setting("punctuation", "FOLDER")
+@setting("sentences", None, "--sentences/--no-sentences")
+@common.heading("Several servers")
+@setting("fanout", "URL")
+@setting("viewers_only", is_flag=True)
 @common.needs("serve")
 def serve(config: Path | None, new_key: str | None, keys: str | None, **given: Any) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.

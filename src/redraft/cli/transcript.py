@@ -78,11 +78,7 @@ _NEEDED = ("type", "utterance", "seq", "language", "text")
 
 
 def _captions(text: str) -> list[Caption]:
-    """Return the captions in a file, without a last line that is incomplete.
-
-    Raises:
-        InputError: a line is not a final caption.
-    """
+    """Return the captions in a file, without a last line that is incomplete; raise `InputError` for other lines."""
     captions, lines = list[Caption](), text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -44,11 +44,7 @@ class Option:
         return self.whole and (self.low, self.high) == (0, 1)
 
     def check(self, value: object) -> Value:
-        """Check a value and return it.
-
-        Raises:
-            OptionError: the value is not allowed.
-        """
+        """Return a value that is allowed; raise `OptionError` for others."""
         # Written so that NaN, which compares false with everything, is rejected too.
         if (
             isinstance(value, int | float)
@@ -75,11 +71,7 @@ class Choice:
         return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
 
     def check(self, value: object) -> Value:
-        """Check a value and return it.
-
-        Raises:
-            OptionError: the value is not allowed.
-        """
+        """Return a value that is allowed; raise `OptionError` for others."""
         if value not in self.words:
             raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
         return str(value)
@@ -195,11 +187,7 @@ class Method:
         return (*self.options, *common)
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
-        """Check options and add the defaults.
-
-        Raises:
-            OptionError: an option is unknown or has an invalid value.
-        """
+        """Return options with the defaults; raise `OptionError` if one is unknown or has an invalid value."""
         known = {option.name: option for option in self.all_options}
         expect(options, Mapping, "options", "{'beta': 0.2}")
         for name in options:
@@ -209,10 +197,6 @@ class Method:
         return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
 
     def require(self, capabilities: frozenset[Capability]) -> None:
-        """Check that a backend supports the method.
-
-        Raises:
-            CapabilityError: it lacks a capability; the message names it.
-        """
+        """Raise `CapabilityError`, which names the capability, if a backend lacks one that the method needs."""
         if missing := sorted(each.value for each in self.needs - capabilities):
             raise CapabilityError(f"method {self.name!r} needs a backend with {missing[0]}")

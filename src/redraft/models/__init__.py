@@ -12,9 +12,5 @@ SMALL_OF = {"demo": "demo-tiny"}
 
 
 def shipped_path(name: str) -> Path:
-    """Return the file of a shipped model.
-
-    Raises:
-        KeyError: the model does not ship.
-    """
+    """Return the file of one of the `SHIPPED` models."""
     return Path(__file__).with_name(SHIPPED[name])

@@ -108,11 +108,7 @@ def default_model() -> str:
 
 
 def choose(name: str) -> None:
-    """Make a model the default.
-
-    Raises:
-        ModelError: the folder of downloaded models cannot be written, or is unknown.
-    """
+    """Make a model the default; raise `ModelError` if the folder of downloaded ones is unknown or cannot be written."""
     folder = models_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

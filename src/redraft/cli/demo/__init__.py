@@ -103,8 +103,7 @@ def demo(
                 with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
                     stopped = stage.play(players, updates, shown.show)
             else:
-                hidden = not progress.is_terminal
-                tracked = track(updates, "translating", len(talk), console=progress, disable=hidden)
+                tracked = track(updates, "translating", len(talk), console=progress, disable=not progress.is_terminal)
                 stopped = stage.play(players, tracked, bool)
     if not sounds:
         notice(NO_SOUND)

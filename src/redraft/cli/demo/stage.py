@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.layout import Layout
@@ -34,9 +34,12 @@ from redraft.translator import Translator
 
 @dataclass(slots=True)
 class Counts:
-    """Totals since the start of the talk.
+    """The current sentence of a player, and its totals since the start of the talk.
 
     Attributes:
+        utterance: the sentence.
+        text: its latest caption, without the end that is hidden because it may still change.
+        likelihood: log-probability of its final caption per token, in nats; NaN if it is unknown.
         tally: totals over outputs.
         seconds: time of the passes.
         erased: tokens of captions that were removed again; tokens are those of the texts, tokenized again.
@@ -44,6 +47,9 @@ class Counts:
         updates: updates translated, whether they were decoded once or again.
     """
 
+    utterance: str = ""
+    text: str = ""
+    likelihood: float = math.nan
     tally: Tally = field(default_factory=Tally)
     seconds: float = 0.0
     erased: int = 0
@@ -51,53 +57,39 @@ class Counts:
     updates: int = 0
 
 
-class Sentence(NamedTuple):
-    """A finished sentence: its utterance, its final caption, and the totals at its end.
-
-    Attributes:
-        likelihood: log-probability of the caption per token, in nats; NaN if it is unknown.
-    """
-
-    utterance: str
-    text: str
-    counts: Counts
-    likelihood: float = math.nan
-
-
 class Player:
     """Translates a talk with one method into one language.
 
     Attributes:
-        text: the latest caption of the current sentence, without the end that is hidden because it may still change.
-        finished: the sentences so far.
-        counts: totals so far.
+        now: the current sentence, and the totals so far.
+        finished: the sentences so far, each with the totals at its end.
     """
 
     def __init__(self, backend: Backend, method: Method, language: str, small: Backend | None = None) -> None:
         self.method, self.language = method, language
         self.translator = Translator(backend, [language], method=method, small=small)
-        self.text = self._utterance = ""
-        self.finished: list[Sentence] = []
-        self.counts = Counts()
+        self.now = Counts()
+        self.finished: list[Counts] = []
         self._ids: list[int] = []
 
     def take(self, update: Update) -> None:
         """Translate an update and count; after a failure, the text stays as it was."""
-        if update.utterance != self._utterance:
-            self._utterance, self.text, self._ids = update.utterance, "", []
+        now = self.now
+        if update.utterance != now.utterance:
+            now.utterance, now.text, self._ids = update.utterance, "", []
         for event in self.translator.translate(update):
             if isinstance(event, Caption) and event.utterance == update.utterance:
-                self.text = event.text
-        state, now = self.translator.state(self.language), self.counts
-        before, self._ids = self._ids, self.translator.backend.tokenize(self.text)
+                now.text = event.text
+        state = self.translator.state(self.language)
+        before, self._ids = self._ids, self.translator.backend.tokenize(now.text)
         now.tally, now.seconds = state.tally, self.translator.seconds
         now.erased += len(before) - common_prefix(before, self._ids)
         now.updates += 1
         if update.final:
             now.length += len(self._ids)
             likelihood = state.decoded.output.likelihood
-            mean = likelihood.mean if likelihood else math.nan
-            self.finished.append(Sentence(update.utterance, self.text, replace(now), mean))
+            now.likelihood = likelihood.mean if likelihood else math.nan
+            self.finished.append(replace(now))
 
 
 def play(
@@ -141,7 +133,7 @@ def rows(players: Sequence[Player]) -> list[dict[str, Any]]:
     baselines = {each.language: each for each in players if each.method.name == "ar"}
     found: list[dict[str, Any]] = []
     for player in players:
-        counts, baseline = player.finished[-1].counts, baselines.get(player.language)
+        counts, baseline = player.finished[-1], baselines.get(player.language)
         tally = counts.tally
         row = {
             "method": player.method.name,
@@ -154,7 +146,7 @@ def rows(players: Sequence[Player]) -> list[dict[str, Any]]:
             "draft_acceptance": _ratio(tally.accepted, tally.drafted),
             "ne_display": _ratio(counts.erased, counts.length),
             "seconds": round(counts.seconds, 3),
-            "speedup": baseline and _ratio(baseline.finished[-1].counts.seconds, counts.seconds),
+            "speedup": baseline and _ratio(baseline.finished[-1].seconds, counts.seconds),
         }
         if baseline not in (None, player):
             pairs = zip(player.finished, baseline.finished, strict=True)
@@ -215,11 +207,7 @@ def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
 
 
 def recognised(recogniser: Recogniser) -> Iterator[Update]:
-    """Yield what a recogniser makes of the recording of the talk at its original speed.
-
-    Raises:
-        RedraftError: at the end, if the recogniser has failed.
-    """
+    """Yield what a recogniser makes of the recording at its original speed; raise its failure at the end."""
     blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
     problem = ""
     with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
@@ -232,7 +220,7 @@ def recognised(recogniser: Recogniser) -> Iterator[Update]:
         raise RedraftError(problem)
 
 
-class Stage:
+class Stage(Live):
     """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
     It uses the terminal's alternate screen while the talk plays, so resizing works.  Nothing of it stays on the
@@ -249,25 +237,18 @@ class Stage:
     INTERVAL = 0.05
 
     def __init__(self, players: Sequence[Player], console: Console, length: float, listening: str = "") -> None:
-        self._players, self._console, self._length, self._listening = players, console, length, listening
+        self._players, self._length, self._listening = players, length, listening
         self._languages = list(dict.fromkeys(each.language for each in players))
         self._update: Update | None = None
         self._drawn = -math.inf
         # By itself, it only has to notice other sizes of the terminal.
-        self._live = Live(console=console, screen=True, refresh_per_second=2, get_renderable=self._picture)
-
-    def __enter__(self) -> Stage:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        super().__init__(console=console, screen=True, refresh_per_second=2, get_renderable=self._picture)
 
     def show(self, update: Update) -> None:
         """Redraw with the captions of all players, unless the last redraw was too recent."""
         self._update = update
         if time.monotonic() - self._drawn >= self.INTERVAL:
-            self._live.refresh()
+            self.refresh()
             self._drawn = time.monotonic()
 
     def _picture(self) -> RenderableType:
@@ -276,7 +257,7 @@ class Stage:
     def draw(self, update: Update) -> RenderableType:
         """Draw the moment of an update; it fits the console's height if that allows one line per panel."""
         screen, legend, rows = Layout(), self._legend(), len(self._languages)
-        room, below = self._console.height - TITLE - SOURCE, len(self._console.render_lines(legend))
+        room, below = self.console.height - TITLE - SOURCE, len(self.console.render_lines(legend))
         explained = (room - below) // rows >= LOWEST
         height = (room - below * explained) // rows
         grid = []
@@ -307,9 +288,9 @@ class Stage:
     def _panel(self, player: Player, update: Update) -> Panel:
         earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
         return Panel(
-            _Newest(*(Text(text, style="dim") for text in earlier), Text(player.text)),
+            _Newest(*(Text(text, style="dim") for text in earlier), Text(player.now.text)),
             title=f"{parse_language(player.language).name} · [bold]{player.method.name}[/bold]",
-            subtitle=f"{player.counts.erased} erased · {player.counts.tally.passes} passes",
+            subtitle=f"{player.now.erased} erased · {player.now.tally.passes} passes",
             title_align="left",
             subtitle_align="right",
         )

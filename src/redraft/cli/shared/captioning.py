@@ -233,11 +233,7 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
 
 
 def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the terms of each language, given ``--term`` options.
-
-    Raises:
-        OptionError: an entry is incomplete or given twice, or its language is missing, invalid or not a target.
-    """
+    """Return the terms of each language; raise `OptionError` for a ``--term`` that is incomplete or given twice."""
     found: dict[str, dict[str, str]] = {}
     for text in entries:
         left, _, translation = (part.strip() for part in text.partition("="))

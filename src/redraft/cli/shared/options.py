@@ -21,17 +21,8 @@ from redraft.models.hub import default_model
 if TYPE_CHECKING:
     from redraft.captions.formats.cues import Profile
 
-#: Input -> its contract.
-INPUTS = {
-    "text": "Text, whatever its lines: a sentence ends at its full stop, question mark or exclamation mark, or at an "
-    "empty line; with `--no-sentences`, at the end of its line. The default for a file.",
-    "lines": "Each line is the whole text so far and replaces the one before; an empty line ends the utterance; after "
-    "a carriage return, the line begins again, and its end ends the utterance. The default for a pipe.",
-    "jsonl": "Each line is a JSON object with `utterance`, `seq` and `text`, and perhaps other fields.",
-    "simulstreaming": "The rows of SimulStreaming, unchanged.",
-}
-#: The contract of a server's address as the input.
-SERVER_INPUT = "NAME:URL", "What a recognition server sends to every connection: `vosk:ws://HOST`, `sherpa:ws://HOST`."
+#: The inputs; docs/contracts.md has their contracts.
+INPUTS = ("text", "lines", "jsonl", "simulstreaming")
 INPUT_HELP = (
     "text: sentences, revealed a few words at a time. lines: the whole text so far on each line, an empty line after "
     "each utterance. jsonl: objects with utterance, seq and text. simulstreaming: its rows."
@@ -92,11 +83,7 @@ class Output(click.Choice[str]):
 
 
 def profile_of(output: str) -> tuple[str, Profile]:
-    """Return the format of an `Output` and what readers of its subtitles need.
-
-    Raises:
-        OptionError: the profile is invalid.
-    """
+    """Return the format of an `Output` and what readers of its subtitles need; raise `OptionError` for others."""
     from redraft.captions.formats import cues
 
     form, _, profile = output.partition(":")
@@ -227,13 +214,10 @@ def given() -> set[str]:
 
 
 def refuse_idle(uses: Mapping[str, str]) -> None:
-    """Check that no option was given that would have no effect.
+    """Raise `OptionError` for an option that was given and would have no effect.
 
     Args:
         uses: option -> what it is for, and what to do; empty if it has an effect.
-
-    Raises:
-        OptionError: one of them was given.
     """
     for name, use in uses.items():
         if use and name in given():
@@ -247,11 +231,7 @@ def refuse_idle_text(form: str) -> None:
 
 
 def method_options(method: str, given: Sequence[str]) -> dict[str, float | str]:
-    """Return the options of a method that were given.
-
-    Raises:
-        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
-    """
+    """Return the options of a method that were given; raise `OptionError` if one cannot be used."""
     from redraft.decoding.methods import get_method
 
     options = _named("--option", given)
@@ -260,11 +240,7 @@ def method_options(method: str, given: Sequence[str]) -> dict[str, float | str]:
 
 
 def engine_options(given: Sequence[str]) -> dict[str, float | str]:
-    """Parse and check options of the engine.
-
-    Raises:
-        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
-    """
+    """Return the options of the engine that were given; raise `OptionError` if one cannot be used."""
     from redraft.backends.options import checked
 
     return checked(_named("--engine", given))

@@ -137,11 +137,7 @@ def other_format(first: bytes, form: str) -> str | None:
 
 
 def standard_input(ending: Ending | None = None, *, drained: bool = False) -> io.BufferedReader:
-    """Return standard input; if it is a descriptor, its data ends when that is asked for (`Ending.pipe`).
-
-    Raises:
-        InputError: it is closed.
-    """
+    """Return standard input, or raise `InputError` if it is closed; data of a descriptor ends by `Ending.pipe`."""
     if sys.stdin is None:
         raise InputError("standard input is closed: name a file to read")
     stdin = sys.stdin.buffer  # of programs that call commands, it may be any stream
@@ -157,11 +153,7 @@ LAG = 3
 
 @contextmanager
 def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file for reading bytes; ``-`` is standard input.
-
-    Raises:
-        InputError: it cannot be read, or is clearly in another format.
-    """
+    """Open a file, or with ``-`` standard input; raise `InputError` if it cannot be read or has another format."""
     # What is left in a pipe at the end has been recognised, except plain text.
     drained = form != "text" and not is_file(file)
     if file == "-":

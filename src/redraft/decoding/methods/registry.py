@@ -22,11 +22,7 @@ _loading = threading.RLock()
 
 
 def register(method: Method) -> None:
-    """Add a method to the table.
-
-    Raises:
-        OptionError: a method with this name is registered already.
-    """
+    """Add a method to the table; raise `OptionError` if there is one with its name."""
     if method.name in _REGISTRY:
         raise OptionError(f"method {method.name!r} is registered already")
     _REGISTRY[method.name] = method
