@@ -378,7 +378,7 @@ class Client:
             raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
-        elif isinstance(message, protocol.Paused | protocol.Hidden | protocol.SpeakerNamed):
+        elif isinstance(message, protocol.Pause | protocol.Hide | protocol.NameSpeaker):
             self.control.reported(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)
@@ -402,7 +402,8 @@ class Client:
             self._progress = True
             await self._events.put(event)
         if final and final.corrected:
-            self.control.reported(final)
+            about = {"utterance": utterance, "language": language, "text": final.text}
+            self.control.reported(protocol.Correct(**about, decision=final.corrected))
         self._count()
         # the connection is closed, but may have unread messages; the acknowledgement is sent again
         with suppress(WebSocketException):

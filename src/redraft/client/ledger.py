@@ -94,13 +94,6 @@ def _corrected(final: protocol.Final | None) -> int:
 #: Utterance and language.
 Key: TypeAlias = tuple[str, str]
 M = TypeVar("M", bound=protocol.Message)
-#: What the server reports -> the decision that it is.
-_REPORTED: dict[type, Any] = {
-    protocol.Paused: protocol.Pause,
-    protocol.Hidden: protocol.Hide,
-    protocol.SpeakerNamed: protocol.NameSpeaker,
-    protocol.Final: protocol.Correct,
-}
 
 
 class Control:
@@ -216,16 +209,12 @@ class Control:
         self._news.clear()
         return pieces("declare", "decisions", [(each.wire(), each) for each in self._decisions.values()], most)
 
-    def reported(self, message: protocol.Paused | protocol.Hidden | protocol.SpeakerNamed | protocol.Final) -> None:
+    def reported(self, message: protocol.Control) -> None:
         """Adopt a decision of another program, which the server reports; it counts if it is later than ours."""
-        kind = _REPORTED[type(message)]
-        about = {name: getattr(message, name) for name in kind.model_fields.keys() - {"type", "decision"}}
-        number = message.corrected if isinstance(message, protocol.Final) else message.decision
-        made: protocol.Control = kind(**about, decision=number or None)
-        subject = protocol.subject_of(made)
-        if _number(made) > _number(self._decisions.get(subject)):
+        subject = protocol.subject_of(message)
+        if _number(message) > _number(self._decisions.get(subject)):
             self._decisions.pop(subject, None)
-            self._decisions[subject] = made
+            self._decisions[subject] = message
 
 
 def _made(kind: type[M], **fields: Any) -> M:

@@ -61,7 +61,7 @@ class Page:
 
     def show(self, message: dict[str, Any]) -> None:
         key = message.get("utterance", ""), message.get("language", "")
-        assert message["type"] == "hidden" or key not in self.hidden
+        assert message["type"] == "hide" or key not in self.hidden
         if message["type"] == "final":
             assert self.sent.get(key) != message["text"]
             self.sent[key] = message["text"]
@@ -71,7 +71,7 @@ class Page:
             self.partials[key] = message["text"]
         elif message["type"] == "error":
             self.partials.pop(key, None)
-        elif message["type"] == "hidden":
+        elif message["type"] == "hide":
             self.sent.pop(key, None)
             self.finals.pop(key, None), self.partials.pop(key, None)
 
@@ -268,7 +268,7 @@ def test_hidden_before_it_is_restored() -> None:
         for each in viewer._waiting.values()
         if isinstance(each, Frame)
     ]
-    assert kinds == [("hidden", "1"), ("final", "2")]
+    assert kinds == [("hide", "1"), ("final", "2")]
 
 
 def test_subtitles_of_a_hidden_caption() -> None:

@@ -75,7 +75,7 @@ def test_captions_while_the_owner_is_told() -> None:
             final("3")
             live.broadcast.name("C", "Chris")
     finals = [each["utterance"] for each in found if each["type"] == "final" and each["language"] == "de"]
-    names = [each["name"] for each in found if each["type"] == "named"]
+    names = [each["name"] for each in found if each["type"] == "name"]
     assert (finals, names) == (["1", "2", "3"], ["Anna", "Ben", "Chris"])
 
 

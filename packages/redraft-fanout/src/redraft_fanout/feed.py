@@ -252,11 +252,11 @@ class Mirror:
             self._partial(message)
         elif isinstance(message, protocol.Final):
             self._final(message)
-        elif isinstance(message, protocol.Hidden):
-            self.broadcast.hide((message.utterance, message.language), message.hidden)
-        elif isinstance(message, protocol.SpeakerNamed):
+        elif isinstance(message, protocol.Hide):
+            self.broadcast.hide((message.utterance, message.language or ""), message.hidden)
+        elif isinstance(message, protocol.NameSpeaker):
             self.broadcast.name(message.speaker, message.name)
-        elif isinstance(message, protocol.Paused):
+        elif isinstance(message, protocol.Pause):
             self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):
             self.broadcast.send(message.frame, "stats")
@@ -294,7 +294,7 @@ class Mirror:
 def _parse(text: str) -> protocol.FromServer | None:
     """Return the message in an event; None if it is invalid, for example of a later version."""
     try:
-        return protocol.FROM_SERVER.validate_json(text)
+        return protocol.FROM_SERVER.validate_json(text, extra="ignore")
     except ValidationError:
         log.warning("an event of another replica was not understood")
         return None

@@ -242,7 +242,7 @@ class Broadcast:
         if not changed:
             self.send_to_owner(message)
             return
-        self.send(message.frame, "paused")
+        self.send(message.frame, "pause")
         if not paused:
             for key in [*found.release(), *found.partials]:
                 self._reveal(key)
@@ -309,10 +309,10 @@ class Broadcast:
 
     def _name(self, speaker: str) -> Frame:
         name, decision = self.transcript.names[speaker]
-        return protocol.SpeakerNamed(speaker=speaker, name=name, decision=decision).frame
+        return protocol.NameSpeaker(speaker=speaker, name=name, decision=decision).frame
 
-    def _paused(self) -> protocol.Paused:
-        return protocol.Paused(paused=self.transcript.paused, decision=self.transcript.decided)
+    def _paused(self) -> protocol.Pause:
+        return protocol.Pause(paused=self.transcript.paused, decision=self.transcript.decided or None)
 
     # Connections
 
@@ -380,7 +380,7 @@ class Broadcast:
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
-        feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
+        feed.put(protocol.Pause(paused=False).frame)
         for message in self._history(feed):
             feed.put(message, counts=False)
         self._catch_up(feed)

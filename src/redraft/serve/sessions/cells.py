@@ -115,7 +115,8 @@ class Cell:
 
     def decision(self, key: Key) -> Frame:
         """Return the message that it is hidden, or shown again."""
-        return protocol.Hidden(utterance=key[0], language=key[1], hidden=self.hidden, decision=self.decided).frame
+        decision = self.decided or None
+        return protocol.Hide(utterance=key[0], language=key[1], hidden=self.hidden, decision=decision).frame
 
 
 @dataclass(slots=True, eq=False)
