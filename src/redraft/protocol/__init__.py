@@ -257,13 +257,11 @@ class Ack(Message):
     corrected: int = Field(0, ge=0, le=2**53, description="`corrected` of the caption; a later one is sent again")
 
 
+#: Highest number of a decision, as of all whole numbers in JavaScript.
+MOST_DECISIONS = 2**53
+_COUNTED = "counts the decisions on this subject; the highest one counts, the next if absent"
 #: Number of a decision about what viewers see.
-Decision: TypeAlias = Annotated[
-    int,
-    Field(
-        ge=1, le=2**53, description="counts the decisions on this subject; the highest one counts, the next if absent"
-    ),
-]
+Decision: TypeAlias = Annotated[int, Field(ge=1, le=MOST_DECISIONS, description=_COUNTED)]
 
 
 class Pause(Message):

@@ -279,6 +279,18 @@ def test_cost_of_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not live.transcript.held
 
 
+def test_highest_decision() -> None:
+    """A later one without a number is one all the same, and clients can read its report."""
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    for paused, decision in ((True, 2**53), (False, None), (True, None)):
+        live.control(protocol.Pause(paused=paused, decision=decision))
+        assert live.transcript.paused == paused
+        frame = asyncio.run(outbox.get())
+        reported = protocol.Pause(paused=paused, decision=2**53)
+        assert frame and protocol.FROM_SERVER.validate_json(frame.text) == reported
+
+
 def test_owner_hears_of_own_correction() -> None:
     """It was declared to a restarted server before the caption was restored, by a page that reconnected meanwhile."""
     live, outbox = offline(), Outbox(99)

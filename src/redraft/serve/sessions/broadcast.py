@@ -19,7 +19,7 @@ from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
-from redraft.serve.sessions.cells import Cell, History, Key, is_outdated, key_of
+from redraft.serve.sessions.cells import Cell, History, Key, counted, key_of
 from redraft.serve.sessions.transcript import Transcript
 
 #: Maximum number of messages queued for a connection.
@@ -234,10 +234,10 @@ class Broadcast:
             decision: number of the decision; the highest one counts.  None for the next one.
         """
         found = self.transcript
-        if is_outdated(decision, found.decided, wins=paused and not found.paused):
+        if not (number := counted(decision, found.decided, wins=paused and not found.paused)):
             return
         changed = found.paused != paused
-        found.paused, found.decided = paused, decision or found.decided + 1
+        found.paused, found.decided = paused, number
         message = self._paused()
         if not changed:
             self.send_to_owner(message)
@@ -253,9 +253,9 @@ class Broadcast:
         What was spoken is hidden as long as all of its translations are, unless the owner decides about it.
         """
         cell = self.transcript.cell(key)
-        if is_outdated(decision, cell.decided, wins=hidden and not cell.hidden):
+        if not (number := counted(decision, cell.decided, wins=hidden and not cell.hidden)):
             return
-        cell.decided = decision or cell.decided + 1
+        cell.decided = number
         if cell.hidden == hidden:
             if self.owner:
                 self.owner.put(cell.decision(key))
@@ -287,9 +287,9 @@ class Broadcast:
     def correct(self, key: Key, text: str, decision: int | None = None) -> None:
         """Replace the text of a final caption, which need not have arrived.  See `pause`."""
         cell = self.transcript.cell(key)
-        if is_outdated(decision, cell.corrected, wins=text != cell.correction):
+        if not (number := counted(decision, cell.corrected, wins=text != cell.correction)):
             return
-        cell.correction, cell.corrected = text, decision or cell.corrected + 1
+        cell.correction, cell.corrected = text, number
         self.transcript.count(key[0])
         if cell.final is not None:
             cell.unacknowledged = True
@@ -300,9 +300,9 @@ class Broadcast:
         """Name a speaker in all captions from now on, and in the transcript.  See `pause`."""
         names = self.transcript.names
         before, latest = names.get(speaker, (speaker, 0))
-        if is_outdated(decision, latest, wins=name != before):
+        if not (number := counted(decision, latest, wins=name != before)):
             return
-        names[speaker] = name, decision or latest + 1
+        names[speaker] = name, number
         self.transcript.edited(None)
         for outbox in filter(None, (self.owner, self.feed)):
             outbox.put(self._name(speaker))
