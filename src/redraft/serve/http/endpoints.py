@@ -31,7 +31,7 @@ from redraft.serve.access import Rate, Rates, one_client
 from redraft.serve.http.security import parsed_url
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Past, Room, Session
+from redraft.serve.sessions.rooms import Room, Session
 
 #: Maximum length of a link in characters; making its code takes 0.05 seconds.
 MOST_LINK = 500
@@ -141,7 +141,7 @@ def owned(request: Request) -> LiveSession:
     return found
 
 
-async def viewed(request: Request) -> Session | Past:
+async def viewed(request: Request) -> Session:
     """Return the session with the public name in a request's path.  Raises `Refused` if the session does not exist."""
     return await request.app.state.hub.session_named(request.path_params["session"])
 
@@ -377,7 +377,7 @@ async def transcript(request: Request) -> Response:
     form, live = query.format, query.live
     languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
     kind = f"{FORMATS[form].media_type}; charset=utf-8"
-    if live and request.method == "GET" and not isinstance(session, Past):
+    if live and request.method == "GET" and not session.done:
         request.app.state.hub.check_places(session)
         return StreamingResponse(session.broadcast.read(form, languages), media_type=kind)
     # Hours of talk take a while to export, and must not block others.

@@ -21,7 +21,7 @@ from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Past, PastSessions, Room, Rooms, Session
+from redraft.serve.sessions.rooms import PastSessions, Room, Rooms, Session
 from redraft.serve.sessions.session_audio import Recognisers
 from redraft.serve.settings import ServeSettings
 
@@ -191,7 +191,7 @@ class Hub:
 
     # Viewers, of sessions on any replica
 
-    async def session_named(self, name: str) -> Session | Past:
+    async def session_named(self, name: str) -> Session:
         """Return the session with a public name, which may be over.
 
         Raises:
@@ -216,7 +216,7 @@ class Hub:
         await self.fanout.follow_room(name)
         return room
 
-    def check_places(self, session: Session | Past) -> None:
+    def check_places(self, session: Session) -> None:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.broadcast.audience >= most:
@@ -228,10 +228,9 @@ class Hub:
             del self.sessions[session.name]
         session.forget()
         self.fanout.forget(session)
-        session.release()
         self.rooms.forget(session)
         if keep:
-            self.past.keep(session.name, session.begin, session.broadcast)
+            self.past.keep(session)
 
     def superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""

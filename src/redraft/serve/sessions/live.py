@@ -58,7 +58,7 @@ class LiveSession:
         by_post: whether its captions come by POST or by another protocol, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
-        engine: runs its lanes, once admitted.
+        engine: runs its lanes, once admitted and until it is forgotten.
         spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
@@ -430,8 +430,10 @@ class LiveSession:
         self.broadcast.end(close, sentence, error, staying=True)
 
     def forget(self) -> None:
-        """Close everything: the session has been forgotten."""
+        """Close everything: the session has been forgotten, and only its captions are kept."""
         self._drop_work()
+        self.release()
+        self.engine, self.lanes = None, {}
         self.stream.close()
         if not self.transcript.closed:
             self.transcript.close()
