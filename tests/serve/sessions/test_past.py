@@ -109,7 +109,7 @@ def test_text_by_language() -> None:
 def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
     """Keep a session with one caption."""
     broadcast = Broadcast(("de",))
-    broadcast.final(Caption("1", 0, "de", text, final=True), 0.0)
+    broadcast.caption(Caption("1", 0, "de", text, final=True), 0.0)
     session = mock.Mock(LiveSession, broadcast=broadcast, transcript=broadcast.transcript)
     session.name = name  # which a mock takes for itself
     past.keep(session)

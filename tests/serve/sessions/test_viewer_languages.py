@@ -246,7 +246,7 @@ def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frame_of = protocol.frame_of
     monkeypatch.setattr(protocol, "frame_of", made_of)
     for tag in ("de", "ja"):
-        live.broadcast.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
+        live.broadcast.caption(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
         live.broadcast.correct(("1", tag), f"{tag} 2")
     live.restore([protocol.Final(utterance="2", seq=0, language="ja", text="ja 3")])
     assert made == ["de 1", "de 2", "ja 1", "ja 2", "ja 3"]

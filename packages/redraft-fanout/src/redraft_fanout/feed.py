@@ -272,7 +272,7 @@ class Mirror:
         key = message.utterance, message.language
         self._show(key)
         if key not in self.transcript:
-            self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
+            self.broadcast.caption(protocol.caption_of(message), message.lag_ms)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once, also after a failure elsewhere; another text than before is a correction."""
@@ -281,7 +281,7 @@ class Mirror:
         self._show(key)
         if self.transcript.cell(key).final is None:
             made, corrected = message.made or 0.0, message.corrected or 0
-            self.broadcast.final(caption, message.lag_ms, made, corrected, held=False)
+            self.broadcast.caption(caption, message.lag_ms, made, corrected, held=False)
         elif self.transcript.cell(key).caption != caption:
             self.broadcast.correct(key, caption.text)
 

@@ -152,17 +152,7 @@ class Broadcast:
 
     # Captions
 
-    def partial(self, caption: Caption, lag_ms: float, *, known: bool = False) -> None:
-        """Send a partial caption; the next one of the same utterance replaces it.
-
-        Args:
-            known: whether the owner has it already.
-        """
-        key = key_of(caption)
-        self.transcript.partial(caption, lag_ms, MOST_PARTIALS)
-        self._show(key, owner=not known)
-
-    def final(
+    def caption(
         self,
         caption: Caption,
         lag_ms: float,
@@ -171,8 +161,8 @@ class Broadcast:
         *,
         known: bool = False,
         held: bool | None = None,
-    ) -> Cell:
-        """Add a final caption to the transcript and send it.
+    ) -> None:
+        """Send a caption; a final one is added to the transcript, a partial one is replaced by the next.
 
         Args:
             made: when it was made, in seconds since 1970; None for now.
@@ -182,17 +172,20 @@ class Broadcast:
         """
         key, cell = key_of(caption), self.transcript.cell(key_of(caption))
         cell.lag_ms, cell.made = lag_ms, time.time() if made is None else made
-        self.transcript.end(key, caption, corrected, held=self.transcript.paused if held is None else held)
-        self._conclude(key, cell, known=known)
-        return cell
+        if caption.final:
+            self._end(key, caption, corrected, known=known, held=held)
+        else:
+            self.transcript.partial(key, caption, MOST_PARTIALS)
+            self._show(key, owner=not known)
 
     def failed(self, key: Key, error: protocol.Error, *, held: bool | None = None) -> None:
-        """Record that an utterance has no final caption in a language, and send the error instead; see `final`."""
-        held = self.transcript.paused if held is None else held
-        self._conclude(key, self.transcript.end(key, error, held=held))
+        """Record that an utterance has no final caption in a language, and send the error instead; see `caption`."""
+        self._end(key, error, held=held)
 
-    def _conclude(self, key: Key, cell: Cell, *, known: bool = False) -> None:
-        """Send the message that ends an utterance in a language."""
+    def _end(
+        self, key: Key, end: Caption | protocol.Error, corrected: int = 0, *, known: bool = False, held: bool | None
+    ) -> None:
+        cell = self.transcript.end(key, end, corrected, held=self.transcript.paused if held is None else held)
         cell.unacknowledged = not known
         for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))

@@ -176,10 +176,7 @@ class LiveSession:
         if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
             return
         caption = events.Caption.of(spoken, language, text)
-        if spoken.final:
-            self.broadcast.final(caption, 0.0, made, known=True)
-        else:
-            self.broadcast.partial(caption, 0.0, known=True)
+        self.broadcast.caption(caption, 0.0, made, known=True)
 
     def _submit(
         self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
@@ -232,7 +229,7 @@ class LiveSession:
                 caption = replace(caption, language=key[1], text=text, source=source)
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
                 made = final.made or 0.0
-                self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
+                self.broadcast.caption(caption, 0.0, made, final.corrected or 0, known=known)
                 if caption.source:
                     self._show_source(caption, caption.source, made)
                     if self.engine:  # the context of later prompts
@@ -356,12 +353,8 @@ class LiveSession:
             if isinstance(event, events.Failure):
                 self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
         for caption in captions:
-            if key_of(caption) in self.transcript:  # restored: the client already has it
-                continue
-            if caption.final:
-                self.broadcast.final(caption, lag_ms)
-            else:
-                self.broadcast.partial(caption, lag_ms)
+            if key_of(caption) not in self.transcript:  # else restored: the client already has it
+                self.broadcast.caption(caption, lag_ms)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
         self.send_stats()
         self._finish()
