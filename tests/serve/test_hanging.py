@@ -168,7 +168,7 @@ def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: th
         monkeypatch.setattr(deadlines, name, seconds)
 
     async def asked(hub: Hub) -> None:
-        session, _ = await hub.open(Begin(targets=("de",)), "", "there", by_post=True)
+        session, _ = await hub.open(Begin(targets=("de",)), "", "there")
         talk = Conversation(session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
         text = hub.admission.translate(Wanted(targets=("de",)), ["we saw"], "there")
         work = asyncio.gather(talk, text, return_exceptions=True)

@@ -282,7 +282,7 @@ async def begin(request: Request) -> Response:
     """Start a session that receives captions by POST."""
     hub, owner = allowed(request)
     wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
-    session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
+    session, _ = await hub.open(wanted, owner, address_of(request))
     return answer_of(session.started(hub.name, hub.settings.message_bytes), 201)
 
 

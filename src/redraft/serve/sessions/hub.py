@@ -87,31 +87,22 @@ class Hub:
         """The models.  Raises `Refused` if the server serves only viewers."""
         return self.admission.service
 
-    async def open(
-        self,
-        begin: protocol.Begin,
-        owner: str,
-        address: str,
-        token: str | None = None,
-        *,
-        connection: int = 0,
-        last: str | None = None,
-        by_post: bool = False,
-    ) -> tuple[LiveSession, bool]:
+    async def open(self, begin: protocol.Begin, owner: str, address: str) -> tuple[LiveSession, bool]:
         """Resume the session of a token, or start one; the second value says which.
 
+        If the client was last connected to another server, this server's copy of the session is out of date and is
+        replaced, as is one that may be incomplete.
+
         Args:
+            begin: what is asked for; a `Start` if it comes on a connection, where a session can be resumed.
             owner: owner of the API key.
-            token: token of a session to resume.
-            connection: number of the attempt to resume.
-            last: name of the server to which the client was last connected, if known.  If it was another one, this
-                server's copy of the session is out of date and is replaced, as is one that may be incomplete.
-            by_post: whether captions will come by POST.
 
         Raises:
             Refused: there is no capacity, a later attempt to resume has come already, or the request asks for something
                 that is not allowed.
         """
+        start = begin if isinstance(begin, protocol.Start) else None
+        token, connection, last = (start.token, start.connection, start.server) if start else (None, 0, None)
         while token and (known := self.sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
@@ -136,6 +127,7 @@ class Hub:
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.reserved(begin, public_name(token), owner):
+                by_post = start is None
                 session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
                 session.rate = Rate(self.settings.updates_per_second, self.settings.updates_per_second)

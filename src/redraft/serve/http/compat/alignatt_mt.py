@@ -333,12 +333,12 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
 
     begin = _begin(hub, init, room)
     try:
-        session, _ = await hub.open(begin, owner, address, by_post=True)
+        session, _ = await hub.open(begin, owner, address)
     except Refused as refused:
         if refused.field != "context":
             raise
         begin = begin.model_copy(update={"options": {**begin.options, "context": 0}})
-        session, _ = await hub.open(begin, owner, address, by_post=True)
+        session, _ = await hub.open(begin, owner, address)
     try:
         conversation = Conversation(session, init.accepted_target_prefix.strip(), init.history)
         mailbox = Mailbox(_MOST_WAITING)
