@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from redraft.backends.costs import LearnedCosts, busy_share
+from redraft.backends.costs import busy_share
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import Language
 from redraft.captions.style import Style
@@ -424,12 +424,11 @@ def test_idle_server_admits_a_session(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_the_model_can_do() -> None:
-    rig, costs = Rig(CachedModel(1)), LearnedCosts()
+    rig = Rig(CachedModel(1))
+    scheduler = rig.scheduler
     for size, seconds in zip(SLOW.sizes, SLOW.seconds, strict=True):
         for _ in range(8):
-            costs.took(size, seconds)
-    scheduler = Scheduler({TARGET: rig.model}, rig.scheduler.pool, rig.scheduler.load, costs, clock=rig.clock)
-    rig.scheduler = scheduler
+            scheduler.costs.took(size, seconds)
     lanes = rig.lanes("de", "ja", "zh")
     assert scheduler.able() == ""  # nobody has spoken
     rig.offer(lanes[0], Update("u", 0, "we"))
@@ -487,19 +486,18 @@ def test_the_scheduler_knows_who_works() -> None:
 
 def test_cost_is_learned_from_passes() -> None:
     """Nothing is measured before: a fresh server admits sessions."""
-    costs, rig, ticks = LearnedCosts(), Rig(CachedModel(1)), count()
-    load = Load(1.0, costs.curve)
-    backends, pool = {TARGET: rig.model}, rig.scheduler.pool
-    rig.scheduler = Scheduler(backends, pool, load, costs, clock=lambda: next(ticks) / 1000)
+    rig, ticks = Rig(CachedModel(1), slots=1), count()
+    backends = {TARGET: rig.model}
+    rig.scheduler = Scheduler(backends, open_slots(backends, 1), clock=lambda: next(ticks) / 1000)
     assert not rig.model.requests
     rig.scheduler.check_load(100)
     (lane,) = rig.lanes()
     rig.offer(lane, Update("1", 0, "a b c d e f", final=True))
     rig.run()
-    curve = costs.curve()
+    curve = rig.scheduler.costs.curve()
     assert curve is not None and curve(1) >= 0.001
     with pytest.raises(NoCapacity, match="at its capacity"):
-        load.check(200, 1, 0.0, 1000.0)
+        rig.scheduler.load.check(200, 1, 0.0, 1000.0)
 
 
 def test_idle_lanes_are_free() -> None:
