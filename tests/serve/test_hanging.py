@@ -65,19 +65,18 @@ def test_looks_not_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(CachedModel(1, broken=hang))
     (lane,) = rig.lanes()
     engine = Engine(rig.scheduler)
-    engines = Engines([engine], 8)
     assert rig.scheduler.due == math.inf
     engine.start()
     engine.submit([lane], Update("u", 1, "we saw", final=True))
     assert reached.wait(SECONDS)
-    assert engines.look() == [] and not engines.late
+    assert not engine.look() and not engine.late
     rig.clock.now += 10 * deadlines.FIRST_PASS  # as after a machine was suspended
-    assert engines.look() == [engine] and engines.late and engines.alive
-    assert engines.look() == [] and engines.alive
+    assert engine.look() and engine.late and engine.alive
+    assert not engine.look() and engine.alive
     go_on.set()
     eventually(lambda: rig.scheduler.due == math.inf)
-    engines.look()
-    assert engines.alive and not engines.late
+    engine.look()
+    assert engine.alive and not engine.late
     engine.stop()
 
 

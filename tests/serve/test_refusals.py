@@ -205,7 +205,7 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             wait()
             return Service.translations(service, wanted)
 
-        service = hub.service
+        service = hub.admission.service
         if begun:  # the engine is making the lanes when whoever asked leaves
             monkeypatch.setattr(service, "translations", translations)
         else:

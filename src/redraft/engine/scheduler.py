@@ -228,7 +228,7 @@ class Scheduler:
 
     @property
     def working(self) -> bool:
-        """Whether any lane has work, or a request waits."""
+        """Whether any lane has work, or a request waits.  Thread-safe."""
         return bool(self._busy or self._requests)
 
     def expect(self, seconds: float = 0.0) -> None:

@@ -136,7 +136,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         prepare()
-        hub.engines.start()
+        for each in hub.engines.all:
+            each.start()
         hub.fanout.start()
         async with beside(hub.sweep()):
             yield

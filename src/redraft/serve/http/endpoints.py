@@ -400,7 +400,8 @@ async def health(request: Request) -> Response:
 async def ready(request: Request) -> Response:
     """Report whether the server accepts new sessions; 503 if not."""
     hub: Hub = request.app.state.hub
-    well = hub.engines.alive and not hub.engines.late and not hub.admission.draining
+    late = any(each.late for each in hub.engines.all)
+    well = hub.engines.alive and not late and not hub.admission.draining
     return _state(well, "the server is being stopped, or its model does not answer")
 
 

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 
 from redraft import deadlines, protocol
-from redraft.engine.engine import LATE, Engines
+from redraft.engine.engine import LATE, Engine, Engines
 from redraft.protocol import Offer, new_token, public_name
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
@@ -80,12 +80,7 @@ class Hub:
     @cached_property
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self.service, key=self.admission.keys is not None)
-
-    @property
-    def service(self) -> Service:
-        """The models.  Raises `Refused` if the server serves only viewers."""
-        return self.admission.service
+        return offer_of(self.admission.service, key=self.admission.keys is not None)
 
     async def open(self, begin: protocol.Begin, owner: str, address: str) -> tuple[LiveSession, bool]:
         """Resume the session of a token, or start one; the second value says which.
@@ -251,7 +246,7 @@ class Hub:
                     log.exception("a session could not be looked after")
 
     def _look_at_engines(self) -> None:
-        for engine in self.engines.look():
+        for engine in filter(Engine.look, self.engines.all):
             log.error("the model does not answer")
             for session in self.sessions.values():
                 if session.engine is engine:

@@ -143,7 +143,7 @@ async def _read(hub: Hub, request: Request, kind: type[B]) -> B:
 def openai(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
     #: The model as a chat; None if requests are translated.
-    model = hub.service.chat if hub.settings.openai_prompt is None else None
+    model = hub.admission.service.chat if hub.settings.openai_prompt is None else None
 
     async def answer(
         request: Request, wanted: Asked, turns: Sequence[tuple[str, str]], hear: Hear | None = None
