@@ -198,7 +198,6 @@ class Client:
         self._news.set()
 
     def _count(self) -> None:
-        """Make `send` wait if too many updates are unanswered."""
         (self._room.clear if self._ledger.full else self._room.set)()
 
     async def _run(self) -> None:
@@ -237,7 +236,6 @@ class Client:
                 await self._pause(next(waits, None), problem)
 
     async def _connection(self) -> None:
-        """Connect, and exchange messages until the connection closes."""
         proxy = None if is_local(self._address) else True
         connecting = connect(
             self._address,
@@ -279,7 +277,6 @@ class Client:
                 await self._hurried.wait()
 
     async def _begin(self, socket: ClientConnection) -> None:
-        """Start the session or resume it."""
         if self._start.token:
             self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())

@@ -87,7 +87,6 @@ class Ledger:
 
 
 def _corrected(final: protocol.Final | None) -> int:
-    """Return how often a caption has been corrected."""
     return (final and final.corrected) or 0
 
 

@@ -141,7 +141,6 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
 
 
 def _error(hub: Hub, refused: Refused, **more: Any) -> protocol.Error:
-    """Count a refusal, and return its message."""
     hub.metrics.count_refusal(refused.code)
     return protocol.Error(code=refused.code, message=refused.sentence, field=refused.field, **more)
 

@@ -209,7 +209,6 @@ class Broadcast:
         self._show(key, owner=False, counts=not self.transcript.cell(key).ended)
 
     def _seen(self, cell: Cell) -> bool:
-        """Whether viewers may see the newest caption of a cell."""
         return cell.visible if cell.ended else not cell.hidden and not self.transcript.paused
 
     def acknowledged(self, key: Key, corrected: int) -> None:

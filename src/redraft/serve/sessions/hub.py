@@ -153,7 +153,6 @@ class Hub:
         return len(self.sessions) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """Return the number of sessions of an address."""
         return sum(each.address == address for each in self.sessions.values())
 
     def _admit(self, address: str) -> None:

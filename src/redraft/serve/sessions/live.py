@@ -262,7 +262,6 @@ class LiveSession:
             self._decide(message)
 
     def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
-        """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
         known = self.transcript.languages
         if message.language is not None:
@@ -435,7 +434,6 @@ class LiveSession:
         self.broadcast.end(1000, "the session is over")
 
     def _drop_work(self) -> None:
-        """Drop what waits to be recognised or translated."""
         if self.audio:
             self.audio.close()
         self.stream.clear()
