@@ -20,7 +20,7 @@ from redraft.captions.style import Style
 from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
-from redraft.engine.lanes import Lane, Waiting, Work
+from redraft.engine.lanes import Lane, Work
 from redraft.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
 from redraft.engine.slots import SlotPool
 from redraft.errors import CapabilityError, OptionError
@@ -245,29 +245,20 @@ def test_cost_of_an_update() -> None:
     assert median(calls[:100]) == median(calls[-100:])
 
 
-def test_remembering_keeps_the_newest() -> None:
-    """An update that is begun again gives way to a newer one that waits."""
+def test_remembering_while_translating() -> None:
+    """What is being translated goes on; the next update has the sentence in its context, after what that one leaves."""
     rig = Rig(CachedModel(6))
-    (lane,) = rig.lanes(method="ar")
-    for update in (Update("u", 1, "we saw"), Update("u", 2, "we saw her"), Update("v", 1, "it", final=True)):
-        lane.offer(update, float(update.seq), abandon=False)
-        if not lane.running:
-            lane.begin((), 3.0)
-    lane.remember("there", "there")
-    assert [(each.update.seq, each.since) for each in lane._waiting.values()] == [(2, 1.0), (1, 1.0)]
-    assert not lane.running and lane.coalesced == 1
-
-
-def test_remembering_keeps_the_order() -> None:
-    """The rest of a translation is shown after the update that it is the rest of."""
-    (lane,) = Rig(CachedModel(6)).lanes(method="ar")
-    first, second = Update("u", 1, "we saw"), Update("u", 2, "we saw her")
-    lane.current, lane._asking = Waiting(first, 1.0, rest=True), lane.translation.rest(lane.state)
-    lane.offer(second, 2.0, abandon=False)
-    lane.offer(second, 3.0, rest=True)
-    lane.remember("there", "there")
-    found = [(each.update.seq, each.rest, each.since) for each in lane._waiting.values()]
-    assert found == [(2, False, 2.0), (2, True, 1.0)]
+    (lane,) = rig.lanes(method="ar", context=2)
+    rig.offer(lane, Update("u", 1, "we saw", final=True))
+    rig.scheduler.step()
+    running = lane.current
+    lane.remember("there", "dort")
+    assert lane.running and lane.current is running
+    rig.run()
+    (before,) = lane.state.earlier
+    rig.offer(lane, Update("v", 1, "her duck"))
+    rig.run()
+    assert lane.state.earlier == (before, ("there", "dort", None)) and len(rig.captions(lane)) == 2
 
 
 def test_abandoned_update() -> None:
