@@ -300,7 +300,8 @@ def _contract(endpoint: Any) -> str:
 def _compat() -> Iterator[tuple[str, Route | WebSocketRoute]]:
     """Yield the routes of imitated APIs with the name of their service."""
     names = {"deepl": "DeepL", "libretranslate": "LibreTranslate", "openai": "OpenAI", "alignatt-mt": "WhisperLiveKit"}
-    hub: Any = SimpleNamespace(settings=SimpleNamespace(openai_prompt=None), service=SimpleNamespace(chat=None))
+    admission = SimpleNamespace(service=SimpleNamespace(chat=None))
+    hub: Any = SimpleNamespace(settings=SimpleNamespace(openai_prompt=None), admission=admission)
     for name, service in names.items():
         for route in BUILT_IN[name](hub):
             if isinstance(route, Route | WebSocketRoute):

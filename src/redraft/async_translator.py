@@ -21,12 +21,11 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from redraft import deadlines
-from redraft.backends.costs import LearnedCosts, pace
+from redraft.backends.costs import pace
 from redraft.captions.events import Event, Failure, Update
 from redraft.engine.engine import Engine, Stopped
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
-from redraft.engine.slots import SlotPool
+from redraft.engine.scheduler import UNLIMITED, Scheduler
 from redraft.engine.stream import MOST_PENDING, Stream
 from redraft.errors import InputError
 from redraft.tasks import beside, on_thread
@@ -109,10 +108,8 @@ class AsyncTranslator:
     def _start(self) -> None:
         if (translator := self._translator) is None or not translator.slots:
             raise InputError("the translator is closed")
-        costs = LearnedCosts()
-        pool = SlotPool(translator.backends, translator.slots)
         # Prompts are read at once: nobody else waits, and captions are those of a Translator.
-        scheduler = Scheduler(translator.backends, pool, Load(1.0, costs.curve), costs, UNLIMITED)
+        scheduler = Scheduler(translator.backends, translator.slots, budget=UNLIMITED)
         engine = Engine(scheduler)
         answer = engine.answers_to(self._answered)
         self._lanes = {

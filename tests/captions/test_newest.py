@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Newest, Update
 
-#: A partial or a final update of an utterance; or one is taken, or the one that was taken last is put back.
-STEPS = st.lists(st.sampled_from(["take", "put back"]) | st.tuples(st.sampled_from("uvw"), st.booleans()), max_size=40)
+#: A partial or a final update of an utterance; or one is taken.
+STEPS = st.lists(st.just("take") | st.tuples(st.sampled_from("uvw"), st.booleans()), max_size=40)
 
 
 @given(STEPS)
@@ -18,11 +18,6 @@ def test_newest(steps: list[str | tuple[str, bool]]) -> None:
     for number, step in enumerate(steps):
         if step == "take" and waiting:
             taken.append(waiting.take())
-        elif step == "put back" and taken:
-            back = taken.pop()
-            if newer := waiting.put_back(back, back.utterance, final=back.final):
-                assert newer.overtakes(back) and newer.seq > back.seq
-                replaced.append(back)
         elif isinstance(step, tuple):
             update = Update(step[0], number, "", final=step[1])
             come.append(update)

@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
     for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
         time = 4.0 * number
         caption = Caption(str(number), 0, tag, text, final=True, time=time, start=time - 2.5, source="We saw.")
-        broadcast.final(caption, 0.0)
+        broadcast.caption(caption, 0.0)
         folder.add(kept, (caption.utterance, tag))
     folder.close()
     return tmp_path / "hall-1.jsonl"
@@ -49,7 +49,7 @@ def test_names(tmp_path: Path) -> None:
     broadcast.transcript.changes = partial(folder.add, SessionFile("hall-1", broadcast.transcript))
     for name, speaker in (("1", "Speaker 1"), ("2", "Speaker 2")):
         caption = Caption(name, 0, "de", "Ja.", final=True, speaker=speaker)
-        broadcast.final(caption, 0.0)
+        broadcast.caption(caption, 0.0)
     eventually(lambda: not folder.late)
     file = tmp_path / "hall-1.jsonl"
     assert convert(file, "--name", "Speaker 1 = Anna") == "Anna: Ja.\nSpeaker 2: Ja.\n"

@@ -519,7 +519,7 @@ def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch
 def test_later_server() -> None:
     """Fields that a later server sends are ignored."""
     final = {"type": "final", "utterance": "1", "seq": 0, "language": "de", "text": "wir"}
-    for message in ({"type": "paused", "paused": True}, {"type": "done"}, final):
+    for message in ({"type": "pause", "paused": True}, {"type": "done"}, final):
         assert parse(json.dumps({**message, "later": 1})) == parse(json.dumps(message))
 
 

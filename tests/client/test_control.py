@@ -166,9 +166,9 @@ def test_latest_decision_counts() -> None:
     control.pause()
     control.pause(False)
     assert control.next() == protocol.Pause(paused=False, decision=2) and control.next() is None
-    control.reported(protocol.Paused(paused=True, decision=1))  # of the first, which was under way
+    control.reported(protocol.Pause(paused=True, decision=1))  # of the first, which was under way
     assert not control.paused
-    control.reported(protocol.Paused(paused=True, decision=3))  # of another program
+    control.reported(protocol.Pause(paused=True, decision=3))  # of another program
     assert control.paused
     (declared,) = control.declaration(999)
     assert json.loads(str(declared))["decisions"] == [{"type": "pause", "paused": True, "decision": 3}]

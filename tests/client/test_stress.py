@@ -218,7 +218,7 @@ class Run:
                     key = message.get("utterance", ""), message.get("language", "")
                     if message["type"] == "final":
                         found[key] = message["text"]
-                    elif message["type"] == "hidden":
+                    elif message["type"] == "hide":
                         found.pop(key, None)
         return found
 

@@ -13,7 +13,7 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Caption, Update
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
-from redraft.protocol import Begin
+from redraft.protocol import Start
 from redraft.protocol.codes import Refused
 from redraft.serve.app import make_hub, open_backends
 from redraft.serve.service import Service
@@ -50,7 +50,7 @@ def test_fewest_lanes(two: Running) -> None:
 
 def test_concurrent_starts(two: Running) -> None:
     async def begin() -> None:
-        await asyncio.gather(*(two.hub.open(Begin(targets=("de",)), "", "here") for _ in range(20)))
+        await asyncio.gather(*(two.hub.open(Start(targets=("de",)), "", "here") for _ in range(20)))
 
     asyncio.run_coroutine_threadsafe(begin(), two.loop).result(20)
     # One that has just been admitted counts twice for a moment.
@@ -82,7 +82,7 @@ def test_limit_holds_for_concurrent_starts() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server:
 
         async def begin() -> list[object]:
-            wishes = [server.hub.open(Begin(targets=("de",)), "", "here") for _ in range(10)]
+            wishes = [server.hub.open(Start(targets=("de",)), "", "here") for _ in range(10)]
             return await asyncio.gather(*wishes, return_exceptions=True)
 
         found = asyncio.run_coroutine_threadsafe(begin(), server.loop).result(20)
@@ -93,7 +93,7 @@ def test_limit_holds_for_concurrent_starts() -> None:
 def test_more_languages_than_a_server_has() -> None:
     """Waiting would not help, so this is not a lack of capacity."""
     with running(CachedModel(1), languages=2) as server:
-        begin = Begin(targets=("de", "ja", "zh"))
+        begin = Start(targets=("de", "ja", "zh"))
         with pytest.raises(Refused, match="targets must have at most 2 languages, not 3") as refused:
             asyncio.run_coroutine_threadsafe(server.hub.open(begin, "", "here"), server.loop).result(20)
         assert refused.value.code == "option"

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from redraft.backends.costs import LearnedCosts, busy_share
+from redraft.backends.costs import busy_share
 from redraft.captions.events import Failure, Update
 from redraft.captions.languages import Language
 from redraft.captions.style import Style
 from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
-from redraft.engine.lanes import Lane, Waiting, Work
+from redraft.engine.lanes import Lane, Work
 from redraft.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
 from redraft.engine.slots import SlotPool
 from redraft.errors import CapabilityError, OptionError
@@ -245,29 +245,20 @@ def test_cost_of_an_update() -> None:
     assert median(calls[:100]) == median(calls[-100:])
 
 
-def test_remembering_keeps_the_newest() -> None:
-    """An update that is begun again gives way to a newer one that waits."""
+def test_remembering_while_translating() -> None:
+    """What is being translated goes on; the next update has the sentence in its context, after what that one leaves."""
     rig = Rig(CachedModel(6))
-    (lane,) = rig.lanes(method="ar")
-    for update in (Update("u", 1, "we saw"), Update("u", 2, "we saw her"), Update("v", 1, "it", final=True)):
-        lane.offer(update, float(update.seq), abandon=False)
-        if not lane.running:
-            lane.begin((), 3.0)
-    lane.remember("there", "there")
-    assert [(each.update.seq, each.since) for each in lane._waiting.values()] == [(2, 1.0), (1, 1.0)]
-    assert not lane.running and lane.coalesced == 1
-
-
-def test_remembering_keeps_the_order() -> None:
-    """The rest of a translation is shown after the update that it is the rest of."""
-    (lane,) = Rig(CachedModel(6)).lanes(method="ar")
-    first, second = Update("u", 1, "we saw"), Update("u", 2, "we saw her")
-    lane.current, lane._asking = Waiting(first, 1.0, rest=True), lane.translation.rest(lane.state)
-    lane.offer(second, 2.0, abandon=False)
-    lane.offer(second, 3.0, rest=True)
-    lane.remember("there", "there")
-    found = [(each.update.seq, each.rest, each.since) for each in lane._waiting.values()]
-    assert found == [(2, False, 2.0), (2, True, 1.0)]
+    (lane,) = rig.lanes(method="ar", context=2)
+    rig.offer(lane, Update("u", 1, "we saw", final=True))
+    rig.scheduler.step()
+    running = lane.current
+    lane.remember("there", "dort")
+    assert lane.running and lane.current is running
+    rig.run()
+    (before,) = lane.state.earlier
+    rig.offer(lane, Update("v", 1, "her duck"))
+    rig.run()
+    assert lane.state.earlier == (before, ("there", "dort", None)) and len(rig.captions(lane)) == 2
 
 
 def test_abandoned_update() -> None:
@@ -424,12 +415,11 @@ def test_idle_server_admits_a_session(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_the_model_can_do() -> None:
-    rig, costs = Rig(CachedModel(1)), LearnedCosts()
+    rig = Rig(CachedModel(1))
+    scheduler = rig.scheduler
     for size, seconds in zip(SLOW.sizes, SLOW.seconds, strict=True):
         for _ in range(8):
-            costs.took(size, seconds)
-    scheduler = Scheduler({TARGET: rig.model}, rig.scheduler.pool, rig.scheduler.load, costs, clock=rig.clock)
-    rig.scheduler = scheduler
+            scheduler.costs.took(size, seconds)
     lanes = rig.lanes("de", "ja", "zh")
     assert scheduler.able() == ""  # nobody has spoken
     rig.offer(lanes[0], Update("u", 0, "we"))
@@ -487,19 +477,18 @@ def test_the_scheduler_knows_who_works() -> None:
 
 def test_cost_is_learned_from_passes() -> None:
     """Nothing is measured before: a fresh server admits sessions."""
-    costs, rig, ticks = LearnedCosts(), Rig(CachedModel(1)), count()
-    load = Load(1.0, costs.curve)
-    backends, pool = {TARGET: rig.model}, rig.scheduler.pool
-    rig.scheduler = Scheduler(backends, pool, load, costs, clock=lambda: next(ticks) / 1000)
+    rig, ticks = Rig(CachedModel(1), slots=1), count()
+    backends = {TARGET: rig.model}
+    rig.scheduler = Scheduler(backends, open_slots(backends, 1), clock=lambda: next(ticks) / 1000)
     assert not rig.model.requests
     rig.scheduler.check_load(100)
     (lane,) = rig.lanes()
     rig.offer(lane, Update("1", 0, "a b c d e f", final=True))
     rig.run()
-    curve = costs.curve()
+    curve = rig.scheduler.costs.curve()
     assert curve is not None and curve(1) >= 0.001
     with pytest.raises(NoCapacity, match="at its capacity"):
-        load.check(200, 1, 0.0, 1000.0)
+        rig.scheduler.load.check(200, 1, 0.0, 1000.0)
 
 
 def test_idle_lanes_are_free() -> None:

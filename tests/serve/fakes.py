@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Caption, Update
 from redraft.decoding.backend import CostCurve
 from redraft.decoding.drive import open_slots, run
@@ -17,8 +17,7 @@ from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.engine.engine import Engine
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.scheduler import Load, PassReport, Scheduler
-from redraft.engine.slots import SlotPool
+from redraft.engine.scheduler import Load, Scheduler
 from redraft.errors import CapabilityError
 from redraft.protocol import Begin, Wanted
 from redraft.serve.metrics import Metrics
@@ -106,6 +105,14 @@ class Clock:
         return self.now
 
 
+class PassReport(NamedTuple):
+    """A pass of a scheduler."""
+
+    requests: int
+    tokens: int
+    seconds: float
+
+
 @dataclass
 class Rig:
     """A scheduler on a table model, with everything that was answered."""
@@ -121,16 +128,17 @@ class Rig:
         self.passes: list[PassReport] = []
         self.answers: list[tuple[Lane, Answer]] = []
         self.service = Service(backends, ServeSettings(methods=METHODS[:4]))
+        slots = open_slots(backends, self.slots)
         self.scheduler = Scheduler(
             backends,
-            SlotPool(backends, open_slots(backends, self.slots)),
-            Load(1.0, lambda: CURVE),
-            LearnedCosts(),
+            slots,
+            1.0,
             self.budget,
-            self.passes.append,
+            lambda *done: self.passes.append(PassReport(*done)),
             self.clock,
             self.most,
         )
+        self.scheduler.load = Load(1.0, lambda: CURVE)
 
     def lanes(self, *targets: str, method: str = "ssbd", **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""

@@ -57,18 +57,18 @@ def test_pause(server: Running) -> None:
             speak(socket, "1", "we saw")
             viewer.until("final")
             socket.say("pause")
-            assert socket.until("paused")[-1] == {"type": "paused", "paused": True, "decision": 1}
-            assert viewer.until("paused")[-1]["paused"] is True
+            assert socket.until("pause")[-1] == {"type": "pause", "paused": True, "decision": 1}
+            assert viewer.until("pause")[-1]["paused"] is True
             held = speak(socket, "2", "her duck")  # its owner sees it all the same
             say(socket, "it was", utterance="3", final=False)
             socket.until("partial")
             assert transcript(server, name) == [expected("we saw")]
             with server.socket(f"/v1/watch/{name}") as late:
                 assert finals([late.hear()]) == [("1", "de", expected("we saw"))]
-                assert late.hear() == {"type": "paused", "paused": True, "decision": 1}
+                assert late.hear() == {"type": "pause", "paused": True, "decision": 1}
             socket.say("pause", paused=False)
             heard = viewer.until("partial")
-            assert [each["type"] for each in heard if each["type"] != "stats"] == ["paused", "final", "partial"]
+            assert [each["type"] for each in heard if each["type"] != "stats"] == ["pause", "final", "partial"]
             assert finals(heard) == [("2", "de", held)]
             assert transcript(server, name) == [expected("we saw"), held]
 
@@ -116,16 +116,16 @@ def test_hide_and_show(server: Running) -> None:
             say(socket, "we saw")
             socket.until("final"), socket.until("final")
             socket.say("hide", utterance="1", language="de")
-            hidden = {"type": "hidden", "utterance": "1", "language": "de", "hidden": True, "decision": 1}
-            assert socket.until("hidden")[-1] == viewer.until("hidden")[-1] == hidden
+            hidden = {"type": "hide", "utterance": "1", "language": "de", "hidden": True, "decision": 1}
+            assert socket.until("hide")[-1] == viewer.until("hide")[-1] == hidden
             assert transcript(server, name) == ["Japanese", "", expected("we saw", "ja")]
             with server.socket(f"/v1/watch/{name}") as late:  # which may have seen it on an earlier connection
-                assert [late.hear()["type"] for _ in "12"] == ["hidden", "final"]
+                assert [late.hear()["type"] for _ in "12"] == ["hide", "final"]
             socket.say("hide", utterance="1", language="de", hidden=False)
-            assert socket.until("hidden")[-1]["hidden"] is False
+            assert socket.until("hide")[-1]["hidden"] is False
             assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
             socket.say("hide", utterance="1")  # in all languages
-            assert {viewer.until("hidden")[-1]["language"] for _ in range(2)} == {"de", "ja"}
+            assert {viewer.until("hide")[-1]["language"] for _ in range(2)} == {"de", "ja"}
             assert transcript(server, name) == []
 
 
@@ -139,7 +139,7 @@ def test_named_speaker(server: Running) -> None:
     with watched(server) as (socket, viewer, name):
         assert spoken("1", viewer) == "Speaker 1"
         socket.say("name", speaker="Speaker 1", name="Anna")
-        assert socket.until("named")[-1] == {"type": "named", "speaker": "Speaker 1", "name": "Anna", "decision": 1}
+        assert socket.until("name")[-1] == {"type": "name", "speaker": "Speaker 1", "name": "Anna", "decision": 1}
         assert spoken("2", viewer) == "Anna"
         assert transcript(server, name) == [f"Anna: {expected('we saw')}"] * 2
         with server.socket(f"/v1/watch/{name}") as late:
@@ -156,7 +156,7 @@ def test_hide_before_final(server: Running) -> None:
         say(socket, "we saw", final=False)
         socket.until("partial")
         socket.say("hide", utterance="1")
-        viewer.until("hidden")
+        viewer.until("hide")
         say(socket, "we saw her", first=1)
         socket.until("final")
         assert finals(nothing_more(viewer, socket)) == []
@@ -200,10 +200,10 @@ def test_late_acknowledgement(server: Running) -> None:
         assert finals([again.hear()]) == [("1", "de", "wir sahen")]
         again.say("ack", utterance="1", language="de", corrected=2)
         again.say("pause")
-        again.until("paused")
+        again.until("pause")
     with server.socket() as again:
         again.start(token=token)
-        assert again.hear()["type"] == "paused"
+        assert again.hear()["type"] == "pause"
 
 
 def test_decisions_while_away(server: Running) -> None:
@@ -213,7 +213,7 @@ def test_decisions_while_away(server: Running) -> None:
         socket.say("ack", utterance="1", language="de")
         socket.say("hide", utterance="1")
         socket.say("pause")
-        socket.until("paused")
+        socket.until("pause")
     for message in ({"type": "hide", "utterance": "1", "hidden": False}, {"type": "pause", "paused": False}):
         assert server.ask(f"/v1/control/{token}", message).status == 204
     with server.socket() as again:
@@ -231,7 +231,7 @@ def test_edits_while_paused(server: Running) -> None:
         socket.say("correct", utterance="1", language="de", text="wir")
         socket.say("correct", utterance="3", language="de", text="es war")
         socket.say("hide", utterance="2")
-        assert finals(viewer.until("hidden")) == [("1", "de", "wir")]
+        assert finals(viewer.until("hide")) == [("1", "de", "wir")]
         socket.say("hide", utterance="2", hidden=False)
         assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
         assert transcript(server, name) == ["wir", expected("her duck")]
@@ -290,10 +290,10 @@ def test_restore_hidden(server: Running) -> None:
         hides = [{"type": "hide", "utterance": name, "language": tag, "decision": 1} for name, tag in keys]
         socket.say("declare", decisions=[{"type": "pause", "decision": 1}, *hides])
         socket.say("restore", finals=known)
-        socket.until("paused")
+        socket.until("pause")
         assert transcript(server, name) == []
         socket.say("pause", paused=False)
-        socket.until("paused")
+        socket.until("pause")
         assert transcript(server, name) == ["sahen"]
         with server.socket(f"/v1/watch/{name}") as viewer:
             say(socket, "it was", utterance="3")  # hidden before its first update

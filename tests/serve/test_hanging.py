@@ -66,19 +66,18 @@ def test_looks_not_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(CachedModel(1, broken=hang))
     (lane,) = rig.lanes()
     engine = Engine(rig.scheduler)
-    engines = Engines([engine], 8)
     assert rig.scheduler.due == math.inf
     engine.start()
     engine.submit([lane], Update("u", 1, "we saw", final=True))
     assert reached.wait(SECONDS)
-    assert engines.look() == [] and not engines.late
+    assert not engine.look() and not engine.late
     rig.clock.now += 10 * deadlines.FIRST_PASS  # as after a machine was suspended
-    assert engines.look() == [engine] and engines.late and engines.alive
-    assert engines.look() == [] and engines.alive
+    assert engine.look() and engine.late and engine.alive
+    assert not engine.look() and engine.alive
     go_on.set()
     eventually(lambda: rig.scheduler.due == math.inf)
-    engines.look()
-    assert engines.alive and not engines.late
+    engine.look()
+    assert engine.alive and not engine.late
     engine.stop()
 
 
@@ -169,7 +168,7 @@ def test_answers_of_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch, hold: th
         monkeypatch.setattr(deadlines, name, seconds)
 
     async def asked(hub: Hub) -> None:
-        session, _ = await hub.open(Begin(targets=("de",)), "", "there", by_post=True)
+        session, _ = await hub.open(Begin(targets=("de",)), "", "there")
         talk = Conversation(session, "").answer(MtUpdate(type="update", words=[("we",), ("saw",)]))
         text = hub.admission.translate(Wanted(targets=("de",)), ["we saw"], "there")
         work = asyncio.gather(talk, text, return_exceptions=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends.costs import LearnedCosts
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
@@ -18,11 +17,11 @@ from redraft.captions.translation import UNANSWERED
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.scheduler import Load, PassReport, Scheduler
-from redraft.engine.slots import SlotPool
+from redraft.engine.scheduler import Scheduler
 from redraft.protocol import Wanted
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
+from tests.serve.fakes import PassReport
 
 WORDS = "we saw her duck under the old table and it was there again in the rain".split()
 #: Methods with options that make their acceptance exact.
@@ -70,8 +69,8 @@ def final(answer: Answer) -> str | None:
 def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], list[PassReport]]:
     """Finals of sessions on one scheduler."""
     passes: list[PassReport] = []
-    costs, pool = LearnedCosts(), SlotPool({TARGET: model}, open_slots({TARGET: model}, slots))
-    scheduler = Scheduler({TARGET: model}, pool, Load(1.0, costs.curve), costs, watch=passes.append)
+    opened = open_slots({TARGET: model}, slots)
+    scheduler = Scheduler({TARGET: model}, opened, watch=lambda *done: passes.append(PassReport(*done)))
     found: dict[int, str] = {}
 
     def answered(session: int, answer: Answer) -> None:

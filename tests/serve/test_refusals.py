@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from redraft import deadlines
 from redraft.captions.translation import Translation
 from redraft.errors import OptionError
-from redraft.protocol import Begin, Wanted, public_name
+from redraft.protocol import Begin, Start, Wanted, public_name
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, Rate, new_key
 from redraft.serve.service import Service
@@ -206,12 +206,12 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             wait()
             return Service.translations(service, wanted)
 
-        service = hub.service
+        service = hub.admission.service
         if begun:  # the engine is making the lanes when whoever asked leaves
             monkeypatch.setattr(service, "translations", translations)
         else:
             server.engine.post(wait)
-        opening = asyncio.run_coroutine_threadsafe(hub.open(Begin(targets=("de", "ja")), "", "here"), server.loop)
+        opening = asyncio.run_coroutine_threadsafe(hub.open(Start(targets=("de", "ja")), "", "here"), server.loop)
         assert reached.wait(SECONDS)
         eventually(lambda: hub.sessions)
         opening.cancel()
@@ -226,13 +226,13 @@ def test_waiting_for_refused_session(server: Running) -> None:
     hub = server.hub
 
     async def wait() -> None:
-        begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
+        begun, _ = await hub.open(Start(targets=("de",)), "", "here")
         begun.opened.clear()
-        waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=1))
+        waiting = asyncio.create_task(hub.open(Start(targets=("de",), token=begun.token, connection=1), "", "here"))
         await asyncio.sleep(0)
         hub.forget(begun)
         # A later attempt is quicker with a new one of the same name.
-        later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=2)
+        later, _ = await hub.open(Start(targets=("de",), token=begun.token, connection=2), "", "here")
         begun.opened.set()
         with pytest.raises(Refused, match="another connection"):
             await waiting
@@ -247,7 +247,7 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
     """Two connections ask for a session that another replica had meanwhile: only one puts one in its place."""
 
     async def wait(hub: Hub) -> None:
-        begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
+        begun, _ = await hub.open(Start(targets=("de",)), "", "here")
         answered = asyncio.Event()
 
         async def moved(session: LiveSession) -> bool:  # as Redis says, after a while
@@ -257,7 +257,7 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
         fanout.reserved.return_value = nullcontext()
         monkeypatch.setattr(hub, "fanout", fanout)
         asking = [
-            asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=each))
+            asyncio.create_task(hub.open(Start(targets=("de",), token=begun.token, connection=each), "", "here"))
             for each in order
         ]
         await asyncio.sleep(0)
@@ -289,8 +289,8 @@ def test_begun_in_two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
             yield
 
         monkeypatch.setattr(hub, "fanout", MagicMock(reserved=taken))
-        begins = [Begin(targets=("de",), room=room) for room in ("hall-1", None)]
-        asking = [asyncio.create_task(hub.open(each, "", "here", "x" * 32, connection=1)) for each in begins]
+        begins = [Start(targets=("de",), room=room, token="x" * 32, connection=1) for room in ("hall-1", None)]
+        asking = [asyncio.create_task(hub.open(each, "", "here")) for each in begins]
         begun, _ = await asking[1]
         answered.set()
         with pytest.raises(Refused, match="try again"):

@@ -274,14 +274,6 @@ class Newest(OrderedDict[Hashable, T]):
         self[object() if final else utterance] = item
         return older
 
-    def put_back(self, item: T, utterance: Hashable, *, final: bool) -> T | None:
-        """Put an item that was taken at the front again; if a newer one replaces it, return that one instead."""
-        if not final and utterance in self:
-            return self[utterance]
-        self[key := object() if final else utterance] = item
-        self.move_to_end(key, last=False)
-        return None
-
     def take(self) -> T:
         """Remove and return the first item.  Raises `KeyError` if nothing waits."""
         return self.popitem(last=False)[1]

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from websockets.exceptions import ConnectionClosedOK, WebSocketException
 from redraft import deadlines, protocol
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
-from redraft.client.ledger import Control, Ledger
+from redraft.client.ledger import Control, Key
 from redraft.client.wire import (
     ServerError,
     address,
@@ -25,6 +26,7 @@ from redraft.client.wire import (
     message_of,
     parse,
     parse_started,
+    pieces,
     reason,
     start_of,
     viewers_page,
@@ -37,6 +39,8 @@ from redraft.tasks import beside
 
 T = TypeVar("T")
 
+#: Number of unanswered final updates at which `send` waits.
+MOST_OPEN = 64
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
 #: Error codes of temporary problems.
@@ -99,8 +103,13 @@ class Client:
         self._address, self._key, self._backoff = address(server), key, backoff
         asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method}
         self._start = start_of(to, style, options=dict(options or {}), **asked)
-        self._ledger = Ledger(self._start.targets)
-        self.control = Control(self._start.targets, self._wake, self._ledger.has_final)
+        self._targets = self._start.targets
+        #: Utterance -> its newest unanswered update, and those of them that have not been sent on this connection.
+        self._open: dict[str, protocol.UpdateMessage] = {}
+        self._unsent: dict[str, protocol.UpdateMessage] = {}
+        #: Final captions, or None where there is none.
+        self._ends: dict[Key, protocol.Final | None] = {}
+        self.control = Control(self._targets, self._wake, lambda key: self._ends.get(key) is not None)
         self._ending = self._done = self._over = False
         #: Why it is over, unless everything is translated.
         self._end: Exception | None = None
@@ -163,7 +172,13 @@ class Client:
             raise InputError(self._too_long("update"))
         await self._room.wait()
         self._wake()
-        self._ledger.add(message)
+        # The server may never get the first update, since only the newest is sent again after a drop.
+        before = self._open.get(message.utterance, message)
+        message = replace(message, start=message.begun if before.begun is None else before.begun)
+        self._open[message.utterance] = self._unsent[message.utterance] = message
+        partial = [name for name, each in self._open.items() if not each.final]
+        for name in partial[:-MOST_OPEN]:  # of utterances without a final update, only the most recent are kept
+            del self._open[name]
         self._count()
 
     async def end(self) -> None:
@@ -198,8 +213,8 @@ class Client:
         self._news.set()
 
     def _count(self) -> None:
-        """Make `send` wait if too many updates are unanswered."""
-        (self._room.clear if self._ledger.full else self._room.set)()
+        full = sum(each.final for each in self._open.values()) >= MOST_OPEN
+        (self._room.clear if full else self._room.set)()
 
     async def _run(self) -> None:
         try:
@@ -237,7 +252,6 @@ class Client:
                 await self._pause(next(waits, None), problem)
 
     async def _connection(self) -> None:
-        """Connect, and exchange messages until the connection closes."""
         proxy = None if is_local(self._address) else True
         connecting = connect(
             self._address,
@@ -279,7 +293,6 @@ class Client:
                 await self._hurried.wait()
 
     async def _begin(self, socket: ClientConnection) -> None:
-        """Start the session or resume it."""
         if self._start.token:
             self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
@@ -289,12 +302,12 @@ class Client:
         if self.session:
             self.reconnected += 1
         await self._declare(socket, forgotten=forgotten)
-        self.session, self._ledger.targets = started.session, started.targets
+        self.session, self._targets = started.session, started.targets
         self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
         self._server = started.server
         if not forgotten:
             self._restored()
-        self._ledger.again()
+        self._unsent = dict(self._open)
         self._news.set()
         if self._away:
             self._away = False
@@ -309,7 +322,8 @@ class Client:
 
     async def _declare(self, socket: ClientConnection, *, forgotten: bool) -> None:
         """Send what viewers may see and, to a server that does not have them, the captions."""
-        captions = self._ledger.restoring(self._most) if forgotten else ()
+        finals = [(each.wire(), each) for each in self._ends.values() if each and forgotten]
+        captions = pieces("restore", "finals", finals, self._most)
         for message in chain(self.control.declaration(self._most), captions):
             if isinstance(message, str):
                 await socket.send(message)
@@ -351,12 +365,15 @@ class Client:
         while True:
             self._news.clear()
             # What viewers may see goes first, whatever waits.
-            while (message := self.control.next() or self._ledger.next()) is not None:
+            while (message := self.control.next() or self._next()) is not None:
                 await self._say(message, socket)
             if self._ending and not ended:
                 ended = True
                 await socket.send(protocol.End().wire())
             await self._news.wait()
+
+    def _next(self) -> protocol.UpdateMessage | None:
+        return self._unsent.pop(next(iter(self._unsent))) if self._unsent else None
 
     async def _say(self, message: protocol.UpdateMessage | protocol.Control, socket: ClientConnection) -> None:
         """Send a message; one that is too long for a server reached after a drop is refused here."""
@@ -378,7 +395,7 @@ class Client:
             raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
-        elif isinstance(message, protocol.Paused | protocol.Hidden | protocol.SpeakerNamed):
+        elif isinstance(message, protocol.Pause | protocol.Hide | protocol.NameSpeaker):
             self.control.reported(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)
@@ -390,7 +407,7 @@ class Client:
     async def _refused(self, error: protocol.Error) -> None:
         """Handle an error about one message, or about an update in one language."""
         if error.request == "update" and error.utterance:  # no other answer will come
-            self._ledger.drop(error.utterance)
+            self._open.pop(error.utterance, None)
             self._count()
         await self._events.put(failure_of(error))
 
@@ -398,14 +415,21 @@ class Client:
         self, utterance: str, language: str, final: protocol.Final | None, event: Event, socket: ClientConnection
     ) -> None:
         """Handle the end of an utterance in a language; duplicates are ignored."""
-        if self._ledger.conclude(utterance, language, final):
+        key, corrected = (utterance, language), (final and final.corrected) or 0
+        news, known = key not in self._ends, self._ends.get(key)
+        if news or corrected > ((known and known.corrected) or 0):
+            self._ends[key] = final
+        if all((utterance, each) in self._ends for each in self._targets):
+            self._open.pop(utterance, None)
+            self._unsent.pop(utterance, None)
+        if news:
             self._progress = True
             await self._events.put(event)
-        if final and final.corrected:
-            self.control.reported(final)
+        if final and corrected:
+            about = {"utterance": utterance, "language": language, "text": final.text}
+            self.control.reported(protocol.Correct(**about, decision=corrected))
         self._count()
         # the connection is closed, but may have unread messages; the acknowledgement is sent again
         with suppress(WebSocketException):
-            corrected = (final and final.corrected) or 0
             ack = protocol.Ack(utterance=utterance, language=language, corrected=corrected)
             await self._in_time(socket.send(ack.wire()), "read")

@@ -102,7 +102,7 @@ def parse(text: str | bytes) -> Any:
         ServerError: it is not a message of this protocol.
     """
     try:
-        return protocol.FROM_SERVER.validate_json(text)
+        return protocol.FROM_SERVER.validate_json(text, extra="ignore")
     except ValidationError as error:
         raise ServerError(
             "protocol", f"the server speaks another protocol: {describe(error, *protocol.SERVER)}"

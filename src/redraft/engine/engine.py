@@ -215,39 +215,15 @@ class Engines:
         #: Engine -> lanes about to be admitted.
         self._coming: Counter[Engine] = Counter()
 
-    def start(self) -> None:
-        """Start all threads."""
-        for engine in self.all:
-            engine.start()
-
     def stop(self) -> None:
         """Stop all engines after their current rounds, and do not wait for those that may hang."""
         for engine in self.all:
             engine.stop(0 if engine.late else deadlines.PASS)
 
     @property
-    def running(self) -> bool:
-        """Whether any thread is running."""
-        return any(engine.running for engine in self.all)
-
-    def look(self) -> list[Engine]:
-        """Look at all engines (`Engine.look`); return those whose model is late since now."""
-        return [engine for engine in self.all if engine.look()]
-
-    @property
     def alive(self) -> bool:
         """Whether all engines are running; if one has stopped, its sessions cannot continue."""
         return all(engine.alive for engine in self.all)
-
-    @property
-    def late(self) -> bool:
-        """Whether a model is late, and may hang."""
-        return any(engine.late for engine in self.all)
-
-    @property
-    def working(self) -> bool:
-        """Whether any engine has work.  Thread-safe."""
-        return any(engine.scheduler.working for engine in self.all)
 
     @property
     def lanes(self) -> int:

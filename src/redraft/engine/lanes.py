@@ -260,6 +260,8 @@ class Lane(Work):
         self.coalesced = self.abandoned = 0
         self._answered = answered
         self._waiting = Newest[Waiting]()
+        #: Sentences for the context, with their translations and languages, that are not in the state yet.
+        self._earlier: list[tuple[str, str, str | None]] = []
 
     @property
     def idle(self) -> bool:
@@ -301,17 +303,8 @@ class Lane(Work):
         return expected - self.passes > tally.output_acceptance * expected
 
     def remember(self, source: str, translation: str, language: str | None = None) -> None:
-        """Add an earlier sentence to the context.
-
-        The update that is being translated starts again with it, or gives way to a newer one that waits.
-        """
-        if self.running:
-            again = self.current
-            self.give_up()
-            if newer := self._waiting.put_back(again, again.name, final=again.update.final and not again.rest):
-                newer.since = min(newer.since, again.since)
-                self.coalesced += 1
-        self.state = self.translation.remember(self.state, source, translation, language)
+        """Add an earlier sentence to the context of updates that are not being translated yet."""
+        self._earlier.append((source, translation, language))
 
     def begin(self, draft: Ids, now: float) -> None:
         """Start translating the next queued update; its draft is in the state.
@@ -319,6 +312,9 @@ class Lane(Work):
         If it leaves an utterance of which not all is shown, that comes first, by itself: neither is lost if the other
         fails.
         """
+        for sentence in self._earlier:
+            self.state = self.translation.remember(self.state, *sentence)
+        self._earlier.clear()
         waiting, translation, state = next(iter(self._waiting.values())), self.translation, self.state
         if not waiting.rest and (left := state.left_by(waiting.update)):
             waiting = Waiting(left, waiting.since, rest=True, late=True)

@@ -174,43 +174,38 @@ class Load:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class PassReport:
-    """Statistics of one pass: requests, new tokens, seconds."""
-
-    requests: int
-    tokens: int
-    seconds: float
-
-
 class Scheduler:
     """Runs lanes on models.
 
     Args:
         backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
-        costs: learns what passes of the target cost.
+        slots: the slots of every model that it may use (`redraft.decoding.drive.open_slots`).
+        busy: maximum share of busy time, 0-1, up to which new lanes are admitted.
         budget: maximum number of new tokens per pass; None chooses it by their cost (`budget`).
+        watch: called after each pass with the number of its requests, of their new tokens, and its seconds.
         most: maximum number of updates under way, at least 1; 1 disables batching.
     """
 
     def __init__(
         self,
         backends: Mapping[str, Backend],
-        pool: SlotPool,
-        load: Load,
-        costs: LearnedCosts,
+        slots: Sequence[dict[str, int]],
+        busy: float = 1.0,
         budget: int | None = None,
-        watch: Callable[[PassReport], None] | None = None,
+        watch: Callable[[int, int, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         most: int = DEFAULT_LANES,
     ) -> None:
-        self.pool, self.load, self.clock = pool, load, clock
+        self.pool, self.clock = SlotPool(backends, slots), clock
+        #: What passes of the target cost.
+        self.costs = LearnedCosts()
+        self.load = Load(busy, self.costs.curve)
         #: Number of failed passes, and of requests that failed again when run alone.
         self.failed_passes = self.failed_lanes = 0
         #: By when the model must answer, in seconds of the clock; infinite while nothing is asked of it.
         self.due = math.inf
         self._backends, self._watch = backends, watch
-        self._costs, self._given = costs, budget
+        self._given = budget
         #: The curve for which the budget was computed last, and the budget.
         self._budget: tuple[CostCurve | None, int] = None, FIRST_BUDGET
         self._most = most if all(Capability.BATCHES in backend.capabilities for backend in backends.values()) else 1
@@ -233,7 +228,7 @@ class Scheduler:
 
     @property
     def working(self) -> bool:
-        """Whether any lane has work, or a request waits."""
+        """Whether any lane has work, or a request waits.  Thread-safe."""
         return bool(self._busy or self._requests)
 
     def expect(self, seconds: float = 0.0) -> None:
@@ -257,7 +252,7 @@ class Scheduler:
 
         Thread-safe.
         """
-        curve, speaking = self._costs.curve(), len(self._speaking(self.clock()))
+        curve, speaking = self.costs.curve(), len(self._speaking(self.clock()))
         return pace(curve, speaking) if curve and speaking and busy_share(curve, speaking) > 1 else ""
 
     def add(self, lane: Lane) -> None:
@@ -395,15 +390,15 @@ class Scheduler:
             return
         seconds = self.clock() - started
         if model == TARGET and not parts[0].score.spare:  # of a search, it is not known how much was in its cache
-            self._costs.took(new, seconds)
+            self.costs.took(new, seconds)
         if self._watch:
-            self._watch(PassReport(len(parts), new, seconds))
+            self._watch(len(parts), new, seconds)
         for part, rows in zip(parts, answers, strict=True):
             self._answered(part, rows)
 
     def _scored(self, backend: Backend, parts: Sequence[Part]) -> Sequence[Rows]:
         """Run a pass, with a deadline from its cost; the client of a remote server has deadlines of its own."""
-        curve = self._costs.curve() if self._given != UNLIMITED or backend.curve() else None
+        curve = self.costs.curve() if self._given != UNLIMITED or backend.curve() else None
         cost = deadlines.FIRST_PASS / deadlines.PASS_FACTOR if curve is None else curve(sum(part.new for part in parts))
         self.expect(cost)
         return backend.score([(part.slot.numbers[part.score.model], part.score) for part in parts])
@@ -425,7 +420,7 @@ class Scheduler:
     def _room(self) -> int:
         if self._given is not None:
             return self._given
-        curve = self._costs.curve()
+        curve = self.costs.curve()
         if curve is not self._budget[0]:
             self._budget = curve, budget(curve)
         return self._budget[1]

@@ -1,11 +1,11 @@
 """The contract between clients and servers, which imports neither: messages, and bodies of requests.
 
 A client sends `Start`, then `Declare`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`,
-`Hide` and `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden`,
-`Error` and `Alive`, and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a
-``type``, in a text frame.  If the server recognises speech, a client can send audio instead of updates: `Audio`, then
-binary frames, then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their
-order.
+`Hide` and `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Error` and `Alive`,
+and finally `Done`; it reports `Pause` and `Hide` to all whom they concern.  Viewers of a room get `RoomState` as well.
+Each is a JSON object with a ``type``, in a text frame.  If the server recognises speech, a client can send audio
+instead of updates: `Audio`, then binary frames, then `AudioEnd`; the server answers with `Listening` and `Recognised`.
+docs/protocol.md describes their order.
 """
 
 from __future__ import annotations
@@ -257,17 +257,15 @@ class Ack(Message):
     corrected: int = Field(0, ge=0, le=2**53, description="`corrected` of the caption; a later one is sent again")
 
 
+#: Highest number of a decision, as of all whole numbers in JavaScript.
+MOST_DECISIONS = 2**53
+_COUNTED = "counts the decisions on this subject; the highest one counts, the next if absent"
 #: Number of a decision about what viewers see.
-Decision: TypeAlias = Annotated[
-    int,
-    Field(
-        ge=1, le=2**53, description="counts the decisions on this subject; the highest one counts, the next if absent"
-    ),
-]
+Decision: TypeAlias = Annotated[int, Field(ge=1, le=MOST_DECISIONS, description=_COUNTED)]
 
 
 class Pause(Message):
-    """Hold captions back from viewers, or release them.  The owner sees all of them."""
+    """Hold captions back from viewers, or release them; reported to them.  The owner sees all of them."""
 
     type: Literal["pause"] = "pause"
     paused: bool = True
@@ -275,7 +273,7 @@ class Pause(Message):
 
 
 class Hide(Message):
-    """Hide the captions of an utterance from viewers and the transcript, or show them again."""
+    """Hide captions of an utterance from viewers and the transcript, or show them again; reported, by language."""
 
     type: Literal["hide"] = "hide"
     utterance: Utterance
@@ -295,7 +293,7 @@ class Correct(Message):
 
 
 class NameSpeaker(Message):
-    """Name a speaker, in all captions from now on and in the whole transcript."""
+    """Name a speaker, in all captions from now on and in the whole transcript; reported to the owner."""
 
     type: Literal["name"] = "name"
     speaker: Line = Field(min_length=1, max_length=100, description="`speaker` of the updates")
@@ -439,33 +437,6 @@ class Stats(Told):
     )
 
 
-class Paused(Told):
-    """Whether captions are held back from viewers."""
-
-    type: Literal["paused"] = "paused"
-    paused: bool
-    decision: int = Field(0, description="number of the decision")
-
-
-class Hidden(Told):
-    """A caption is hidden, so that viewers remove it, or, to the owner, shown again."""
-
-    type: Literal["hidden"] = "hidden"
-    utterance: str
-    language: str
-    hidden: bool
-    decision: int = Field(0, description="number of the decision")
-
-
-class SpeakerNamed(Told):
-    """To the owner: a speaker has got a name."""
-
-    type: Literal["named"] = "named"
-    speaker: str
-    name: str
-    decision: int = Field(0, description="number of the decision")
-
-
 class RoomState(Told):
     """The state of a room, sent to viewers when they connect and when a session begins or ends."""
 
@@ -505,8 +476,8 @@ FromClient: TypeAlias = (
     Start | UpdateMessage | Audio | AudioEnd | Ack | Declare | Restore | Pause | Hide | Correct | NameSpeaker | End
 )
 #: Messages that viewers can get.
-ToViewer: TypeAlias = Alive | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
-FromServer: TypeAlias = Started | ToViewer | SpeakerNamed | Listening | Recognised
+ToViewer: TypeAlias = Alive | Partial | Final | Stats | Pause | Hide | RoomState | Error | Done
+FromServer: TypeAlias = Started | ToViewer | NameSpeaker | Listening | Recognised
 #: The same as tuples.
 CONTROL, CLIENT, VIEWED, SERVER = map(
     get_args, (Pause | Hide | Correct | NameSpeaker, FromClient, ToViewer, FromServer)

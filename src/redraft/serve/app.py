@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
 
-from redraft.backends.costs import LearnedCosts
 from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, on_transformers, open_models
 from redraft.backends.options import MOST_SEQUENCES
 from redraft.backends.remote.address import is_remote
@@ -25,8 +24,7 @@ from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.drive import open_slots
 from redraft.decoding.methods import get_method
 from redraft.engine.engine import Engine, Engines
-from redraft.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
-from redraft.engine.slots import SlotPool
+from redraft.engine.scheduler import DEFAULT_LANES, UNLIMITED, Scheduler
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
@@ -116,11 +114,9 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         slots = open_slots(backends, -(-settings.slots // len(engines)))
-        pool, costs = SlotPool(backends, slots), LearnedCosts()
-        load = Load(settings.busy, costs.curve)
         # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if remote else None
-        scheduler = Scheduler(backends, pool, load, costs, room, metrics.passed, most=most)
+        scheduler = Scheduler(backends, slots, settings.busy, room, metrics.passed, most=most)
         return Engine(scheduler, metrics.answered)
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
@@ -140,7 +136,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         prepare()
-        hub.engines.start()
+        for each in hub.engines.all:
+            each.start()
         hub.fanout.start()
         async with beside(hub.sweep()):
             yield

@@ -27,7 +27,7 @@ from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
 from redraft.engine.engine import Engines
 from redraft.engine.lanes import Answer, Lane
-from redraft.engine.scheduler import PassReport, Scheduler
+from redraft.engine.scheduler import Scheduler
 
 _LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
@@ -90,11 +90,11 @@ class Metrics:
         """Count a refused request or message; ``code`` is one of `redraft.protocol.codes.CODES`."""
         self.refused.labels(code).inc()
 
-    def passed(self, done: PassReport) -> None:
+    def passed(self, requests: int, tokens: int, seconds: float) -> None:
         """Count a pass."""
-        self.pass_seconds.observe(done.seconds)
-        self.pass_requests.observe(done.requests)
-        self.pass_tokens.observe(done.tokens)
+        self.pass_seconds.observe(seconds)
+        self.pass_requests.observe(requests)
+        self.pass_tokens.observe(tokens)
 
     def answered(self, answer: Answer) -> None:
         """Count the answer to an update."""

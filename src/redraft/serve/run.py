@@ -433,7 +433,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # ignored under nohup
             signal.signal(signal.SIGHUP, server.handle_exit)
         asyncio.run(server.serve([listening]))
-        if hub.engines.running:  # its model hangs, and may keep Python from ending
+        if any(each.running for each in hub.engines.all):  # its model hangs, and may keep Python from ending
             log.critical("the engine does not end: start the server again")
             logging.shutdown()
             os._exit(1)

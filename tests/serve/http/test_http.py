@@ -154,7 +154,7 @@ def test_health_and_metrics(server: Running) -> None:
     assert {"Start", "Partial", "Done"} <= asyncapi["components"]["messages"].keys()
     for name in ("watch", "room"):  # `started` has the owner's token, and only the owner gets it
         messages = asyncapi["channels"][name]["messages"]
-        assert {"Partial", "Hidden", "Done"} <= messages.keys() and "Started" not in messages
+        assert {"Partial", "Hide", "Done"} <= messages.keys() and "Started" not in messages
     page = server.ask("/docs").text
     assert (
         "<code>start</code>" in page and page.count("<script") == page.count('<script src="./js/pages/theme.js">') == 1

@@ -61,7 +61,7 @@ class Page:
 
     def show(self, message: dict[str, Any]) -> None:
         key = message.get("utterance", ""), message.get("language", "")
-        assert message["type"] == "hidden" or key not in self.hidden
+        assert message["type"] == "hide" or key not in self.hidden
         if message["type"] == "final":
             assert self.sent.get(key) != message["text"]
             self.sent[key] = message["text"]
@@ -71,7 +71,7 @@ class Page:
             self.partials[key] = message["text"]
         elif message["type"] == "error":
             self.partials.pop(key, None)
-        elif message["type"] == "hidden":
+        elif message["type"] == "hide":
             self.sent.pop(key, None)
             self.finals.pop(key, None), self.partials.pop(key, None)
 
@@ -94,12 +94,12 @@ class Model:
 
     def partial(self, key: Key, text: str) -> None:
         if key not in self.ended:
-            self.broadcast.partial(caption(key, text, final=False), 0.0)
+            self.broadcast.caption(caption(key, text, final=False), 0.0)
 
     def final(self, key: Key, text: str) -> None:
         if not self._has_ended(key):
             self.texts[key] = text
-            self.broadcast.final(caption(key, text, final=True), 0.0)
+            self.broadcast.caption(caption(key, text, final=True), 0.0)
 
     def fail(self, key: Key, text: str) -> None:
         if not self._has_ended(key):
@@ -268,19 +268,19 @@ def test_hidden_before_it_is_restored() -> None:
         for each in viewer._waiting.values()
         if isinstance(each, Frame)
     ]
-    assert kinds == [("hidden", "1"), ("final", "2")]
+    assert kinds == [("hide", "1"), ("final", "2")]
 
 
 def test_subtitles_of_a_hidden_caption() -> None:
     """They start with their utterance, and come with the next cue, without waiting for the caption."""
     broadcast = Broadcast(("de", "ja"))
     for key in (("1", "de"), ("1", "ja")):
-        broadcast.final(replace(caption(key, key[1], final=True), time=5.0, start=2.0), 0.0)
+        broadcast.caption(replace(caption(key, key[1], final=True), time=5.0, start=2.0), 0.0)
     broadcast.hide(("1", "ja"), True)
     subtitles = "1\n00:00:02,000 --> 00:00:05,000\nde\n\n"
     assert broadcast.transcript.text("srt", ("de", "ja")) == subtitles
     for key in (("2", "de"), ("2", "ja")):
-        broadcast.final(replace(caption(key, key[1], final=True), time=10.0, start=9.0), 0.0)
+        broadcast.caption(replace(caption(key, key[1], final=True), time=10.0, start=9.0), 0.0)
 
     async def first() -> str:
         return await asyncio.wait_for(anext(broadcast.transcript.live("srt", ("de", "ja"))), 5)
@@ -294,7 +294,7 @@ def test_cost_of_a_language_without_captions() -> None:
     for size in (1, 1000):
         broadcast, viewer, calls = Broadcast(("de",)), Outbox(languages=frozenset({"fr"})), [0]
         for number in range(size):
-            broadcast.final(caption((str(number), "de"), "wir", final=True), 0.0)
+            broadcast.caption(caption((str(number), "de"), "wir", final=True), 0.0)
 
         def counted(_frame: object, event: str, _argument: object, calls: list[int] = calls) -> None:
             calls[0] += event in ("call", "c_call")

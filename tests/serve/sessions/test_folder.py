@@ -30,7 +30,7 @@ def talk(folder: Folder) -> Broadcast:
 
 
 def end(broadcast: Broadcast, key: Key, text: str = "wir") -> None:
-    broadcast.final(Caption(key[0], 0, key[1], text, final=True, speaker=key[0]), 0.0)
+    broadcast.caption(Caption(key[0], 0, key[1], text, final=True, speaker=key[0]), 0.0)
 
 
 def rows(path: Path) -> list[tuple[Key, str]]:

@@ -75,7 +75,7 @@ def test_captions_while_the_owner_is_told() -> None:
             final("3")
             live.broadcast.name("C", "Chris")
     finals = [each["utterance"] for each in found if each["type"] == "final" and each["language"] == "de"]
-    names = [each["name"] for each in found if each["type"] == "named"]
+    names = [each["name"] for each in found if each["type"] == "name"]
     assert (finals, names) == (["1", "2", "3"], ["Anna", "Ben", "Chris"])
 
 
@@ -277,6 +277,18 @@ def test_cost_of_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
         live.control(protocol.Declare(decisions=(protocol.Pause(paused=False, decision=1001),)))
         assert release.call_count == 1
     assert not live.transcript.held
+
+
+def test_highest_decision() -> None:
+    """A later one without a number is one all the same, and clients can read its report."""
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    for paused, decision in ((True, 2**53), (False, None), (True, None)):
+        live.control(protocol.Pause(paused=paused, decision=decision))
+        assert live.transcript.paused == paused
+        frame = asyncio.run(outbox.get())
+        reported = protocol.Pause(paused=paused, decision=2**53)
+        assert frame and protocol.FROM_SERVER.validate_json(frame.text) == reported
 
 
 def test_owner_hears_of_own_correction() -> None:

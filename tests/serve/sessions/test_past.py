@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
 import redraft.serve.sessions.rooms
 from redraft.captions.events import Caption
-from redraft.protocol import Begin
 from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.rooms import PastSessions
 from redraft.serve.sessions.transcript import Transcript
 from tests.serve.servers import Running, Socket, running
@@ -108,8 +110,10 @@ def test_text_by_language() -> None:
 def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
     """Keep a session with one caption."""
     broadcast = Broadcast(("de",))
-    broadcast.final(Caption("1", 0, "de", text, final=True), 0.0)
-    past.keep(name, Begin(targets=("de",)), broadcast)
+    broadcast.caption(Caption("1", 0, "de", text, final=True), 0.0)
+    session = mock.Mock(LiveSession, broadcast=broadcast, transcript=broadcast.transcript)
+    session.name = name  # which a mock takes for itself
+    past.keep(session)
 
 
 def names(past: PastSessions) -> str:

@@ -61,10 +61,10 @@ def test_held_back() -> None:
     assert [(each["type"], each["text"]) for each in heard(viewer)] == [("partial", "we")]
     live.broadcast.pause(True)
     live.accept(Update("1", 1, "we saw", final=True))
-    assert [each["type"] for each in heard(viewer)] == ["paused"] and list(live.transcript.finals) == []
+    assert [each["type"] for each in heard(viewer)] == ["pause"] and list(live.transcript.finals) == []
     live.broadcast.pause(False)
-    assert [(each["type"], each.get("text")) for each in heard(viewer)] == [("paused", None), ("final", "we saw")]
-    assert {each["type"] for each in heard(others)} == {"paused"}
+    assert [(each["type"], each.get("text")) for each in heard(viewer)] == [("pause", None), ("final", "we saw")]
+    assert {each["type"] for each in heard(others)} == {"pause"}
 
 
 DECISIONS = st.lists(st.tuples(st.sampled_from([None, "de", "ja", "en"]), st.booleans()), max_size=8)

@@ -66,12 +66,12 @@ def test_chosen_languages(server: Running, query: str) -> None:
             socket.say("pause")
             socket.say("end")
             heard += viewer.until("done")
-    assert of(heard, "partial") == of(heard, "final") == of(heard, "hidden") == wanted
+    assert of(heard, "partial") == of(heard, "final") == of(heard, "hide") == wanted
     assert {each[1] for each in finals(heard) if each[0] == "1"} == wanted
     texts = {"de": [expected("her duck"), "Ihre Ente."], "ja": [expected("her duck", "ja"), "彼女のアヒル。"]}
     for language in wanted:
         assert [text for name, tag, text in finals(heard) if (name, tag) == ("2", language)] == texts[language]
-    assert {"paused", "stats"} <= {each["type"] for each in heard}
+    assert {"pause", "stats"} <= {each["type"] for each in heard}
     counts = [each for each in heard if each["type"] == "stats"][-1]
     assert counts["targets"].keys() == {"de", "ja"}
 
@@ -106,17 +106,17 @@ def test_spelling(server: Running, targets: tuple[str, str], spelling: str) -> N
             assert text.splitlines() == [viewer_text(server, name, tag)]
             for request in ("ack", "hide"):
                 socket.say(request, utterance="1", language=spelling)
-            assert socket.until("hidden")[-1]["language"] == tag
+            assert socket.until("hide")[-1]["language"] == tag
             socket.say("hide", utterance="1", language=spelling, hidden=False)
             socket.say("correct", utterance="1", language=spelling, text="x")
             assert finals(socket.until("final")) == [("1", tag, "x")]
             socket.say("ack", utterance="1", language=spelling, corrected=1)
             socket.say("ack", utterance="1", language="ja")
             socket.say("pause")
-            socket.until("paused")
+            socket.until("pause")
     with server.socket() as again:  # nothing is left to acknowledge
         again.start(*targets, token=started["token"])
-        assert again.hear()["type"] in ("hidden", "paused")
+        assert again.hear()["type"] in ("hide", "pause")
     with server.socket() as other:
         token = new_token()
         session = other.start(*targets, token=token)["session"]
@@ -148,7 +148,7 @@ def test_control_by_language(server: Running) -> None:
             socket.say("hide", utterance="1", hidden=False)
             socket.say("end")
             heard = viewer.until("done")
-    assert of(heard, "hidden") == {"ja"}
+    assert of(heard, "hide") == {"ja"}
     assert ("1", "ja", expected("we saw", "ja")) in finals(heard) and of(heard, "final") == {"ja"}
 
 
@@ -247,7 +247,7 @@ def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frame_of = protocol.frame_of
     monkeypatch.setattr(protocol, "frame_of", made_of)
     for tag in ("de", "ja"):
-        live.broadcast.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
+        live.broadcast.caption(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
         live.broadcast.correct(("1", tag), f"{tag} 2")
     live.restore([protocol.Final(utterance="2", seq=0, language="ja", text="ja 3")])
     assert made == ["de 1", "de 2", "ja 1", "ja 2", "ja 3"]

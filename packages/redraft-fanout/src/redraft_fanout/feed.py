@@ -252,11 +252,11 @@ class Mirror:
             self._partial(message)
         elif isinstance(message, protocol.Final):
             self._final(message)
-        elif isinstance(message, protocol.Hidden):
-            self.broadcast.hide((message.utterance, message.language), message.hidden)
-        elif isinstance(message, protocol.SpeakerNamed):
+        elif isinstance(message, protocol.Hide):
+            self.broadcast.hide((message.utterance, message.language or ""), message.hidden)
+        elif isinstance(message, protocol.NameSpeaker):
             self.broadcast.name(message.speaker, message.name)
-        elif isinstance(message, protocol.Paused):
+        elif isinstance(message, protocol.Pause):
             self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):
             self.broadcast.send(message.frame, "stats")
@@ -272,7 +272,7 @@ class Mirror:
         key = message.utterance, message.language
         self._show(key)
         if key not in self.transcript:
-            self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
+            self.broadcast.caption(protocol.caption_of(message), message.lag_ms)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once, also after a failure elsewhere; another text than before is a correction."""
@@ -281,7 +281,7 @@ class Mirror:
         self._show(key)
         if self.transcript.cell(key).final is None:
             made, corrected = message.made or 0.0, message.corrected or 0
-            self.broadcast.final(caption, message.lag_ms, made, corrected, held=False)
+            self.broadcast.caption(caption, message.lag_ms, made, corrected, held=False)
         elif self.transcript.cell(key).caption != caption:
             self.broadcast.correct(key, caption.text)
 
@@ -294,7 +294,7 @@ class Mirror:
 def _parse(text: str) -> protocol.FromServer | None:
     """Return the message in an event; None if it is invalid, for example of a later version."""
     try:
-        return protocol.FROM_SERVER.validate_json(text)
+        return protocol.FROM_SERVER.validate_json(text, extra="ignore")
     except ValidationError:
         log.warning("an event of another replica was not understood")
         return None

@@ -51,8 +51,8 @@ def test_control_elsewhere(speakers: Running, viewers: Running) -> None:
         with watch(viewers, name) as there:
             assert [each["utterance"] for each in (there.hear(), there.hear())] == ["1", "2"]
             socket.say("hide", utterance="1", language="de")
-            assert there.until("hidden")[-1] == {
-                "type": "hidden",
+            assert there.until("hide")[-1] == {
+                "type": "hide",
                 "utterance": "1",
                 "language": "de",
                 "hidden": True,
@@ -61,20 +61,20 @@ def test_control_elsewhere(speakers: Running, viewers: Running) -> None:
             socket.say("correct", utterance="2", language="de", text="Wir sahen.")
             assert finals(there.until("final")) == [("2", "de", "Wir sahen.")]
             socket.say("pause")
-            assert there.until("paused")[-1]["paused"]
+            assert there.until("pause")[-1]["paused"]
             say(socket, "her duck", utterance="3")
             socket.until("final")
             with watch(viewers, name) as late:
-                assert finals(late.until("paused")) == [("2", "de", "Wir sahen.")]
+                assert finals(late.until("pause")) == [("2", "de", "Wir sahen.")]
             socket.say("pause", paused=False)
-            assert not there.until("paused")[-1]["paused"]
+            assert not there.until("pause")[-1]["paused"]
             assert finals(there.until("final")) == [("3", "de", expected("her duck"))]
             socket.say("hide", utterance="1", hidden=False)
             assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
             socket.say("update", utterance="4", seq=0, text="it was", final=True, speaker="Speaker 1")
             assert there.until("final")[-1]["speaker"] == "Speaker 1"
             socket.say("name", speaker="Speaker 1", name="Anna")
-            socket.until("named")
+            socket.until("name")
             address = f"/v1/sessions/{name}/transcript"
             eventually(lambda: viewers.ask(address).text.splitlines()[-1] == f"Anna: {expected('it was')}")
         lines = viewers.ask(f"/v1/sessions/{name}/transcript").text.splitlines()
@@ -87,7 +87,7 @@ def test_hidden_not_in_redis(redis: RedisServer, speakers: Running) -> None:
         say(socket, "we saw")
         socket.until("final")
         socket.say("pause")
-        socket.until("paused")
+        socket.until("pause")
         say(socket, "her duck", utterance="2")
         socket.until("final")
         key = f"redraft:session:{name}"

@@ -49,9 +49,9 @@ def test_redis_killed(redis: RedisServer, speakers: Running, viewers: Running) -
                 say(socket, "her duck", utterance=utterance)
                 assert finals(socket.until("final")) == [(utterance, "de", expected("her duck"))]
             socket.say("hide", utterance="before")
-            assert [each[0] for each in finals(here.until("hidden"))] == ["before", "while", "still"]
+            assert [each[0] for each in finals(here.until("hide"))] == ["before", "while", "still"]
             redis.start()
-            assert there.until("hidden")[-1]["utterance"] == "before"
+            assert there.until("hide")[-1]["utterance"] == "before"
             heard = there.until("final") + there.until("final")
             assert finals(heard) == [(each, "de", expected("her duck")) for each in ("while", "still")]
             say(socket, "we saw", utterance="after")

@@ -31,7 +31,7 @@ from redraft.serve.access import Rate, Rates, one_client
 from redraft.serve.http.security import parsed_url
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Past, Room, Session
+from redraft.serve.sessions.rooms import Room, Session
 
 #: Maximum length of a link in characters; making its code takes 0.05 seconds.
 MOST_LINK = 500
@@ -141,7 +141,7 @@ def owned(request: Request) -> LiveSession:
     return found
 
 
-async def viewed(request: Request) -> Session | Past:
+async def viewed(request: Request) -> Session:
     """Return the session with the public name in a request's path.  Raises `Refused` if the session does not exist."""
     return await request.app.state.hub.session_named(request.path_params["session"])
 
@@ -282,7 +282,7 @@ async def begin(request: Request) -> Response:
     """Start a session that receives captions by POST."""
     hub, owner = allowed(request)
     wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
-    session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
+    session, _ = await hub.open(wanted, owner, address_of(request))
     return answer_of(session.started(hub.name, hub.settings.message_bytes), 201)
 
 
@@ -377,7 +377,7 @@ async def transcript(request: Request) -> Response:
     form, live = query.format, query.live
     languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
     kind = f"{FORMATS[form].media_type}; charset=utf-8"
-    if live and request.method == "GET" and not isinstance(session, Past):
+    if live and request.method == "GET" and not session.done:
         request.app.state.hub.check_places(session)
         return StreamingResponse(session.broadcast.read(form, languages), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
@@ -400,7 +400,8 @@ async def health(request: Request) -> Response:
 async def ready(request: Request) -> Response:
     """Report whether the server accepts new sessions; 503 if not."""
     hub: Hub = request.app.state.hub
-    well = hub.engines.alive and not hub.engines.late and not hub.admission.draining
+    late = any(each.late for each in hub.engines.all)
+    well = hub.engines.alive and not late and not hub.admission.draining
     return _state(well, "the server is being stopped, or its model does not answer")
 
 

@@ -230,7 +230,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hub: Hub, *, local: bool = False) -> None:
         self._app, self._hub, self._local, settings = app, hub, local, hub.settings
-        self._turns = Turns(lambda: hub.engines.working)
+        self._turns = Turns(lambda: any(each.scheduler.working for each in hub.engines.all))
         # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
         own = {"localhost", "127.0.0.1", "::1", settings.host, *settings.hosts}
         #: Names that it answers to; empty for all.

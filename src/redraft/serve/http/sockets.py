@@ -107,8 +107,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     if start.token and not start.connection:
         raise Refused("protocol", "with a token, connection must number the attempt to resume, from 1 on", "connection")
     owner = hub.admission.owner(start.key or bearer(websocket))
-    address = address_of(websocket)
-    return await hub.open(start, owner, address, start.token, connection=start.connection, last=start.server)
+    return await hub.open(start, owner, address_of(websocket))
 
 
 async def first_message(message: Awaitable[T], name: str) -> T:
@@ -142,7 +141,6 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
 
 
 def _error(hub: Hub, refused: Refused, **more: Any) -> protocol.Error:
-    """Count a refusal, and return its message."""
     hub.metrics.count_refusal(refused.code)
     return protocol.Error(code=refused.code, message=refused.sentence, field=refused.field, **more)
 

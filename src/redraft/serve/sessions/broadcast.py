@@ -19,7 +19,7 @@ from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
-from redraft.serve.sessions.cells import Cell, History, Key, is_outdated, key_of
+from redraft.serve.sessions.cells import Cell, History, Key, counted, key_of
 from redraft.serve.sessions.transcript import Transcript
 
 #: Maximum number of messages queued for a connection.
@@ -152,17 +152,7 @@ class Broadcast:
 
     # Captions
 
-    def partial(self, caption: Caption, lag_ms: float, *, known: bool = False) -> None:
-        """Send a partial caption; the next one of the same utterance replaces it.
-
-        Args:
-            known: whether the owner has it already.
-        """
-        key = key_of(caption)
-        self.transcript.partial(caption, lag_ms, MOST_PARTIALS)
-        self._show(key, owner=not known)
-
-    def final(
+    def caption(
         self,
         caption: Caption,
         lag_ms: float,
@@ -171,8 +161,8 @@ class Broadcast:
         *,
         known: bool = False,
         held: bool | None = None,
-    ) -> Cell:
-        """Add a final caption to the transcript and send it.
+    ) -> None:
+        """Send a caption; a final one is added to the transcript, a partial one is replaced by the next.
 
         Args:
             made: when it was made, in seconds since 1970; None for now.
@@ -182,17 +172,20 @@ class Broadcast:
         """
         key, cell = key_of(caption), self.transcript.cell(key_of(caption))
         cell.lag_ms, cell.made = lag_ms, time.time() if made is None else made
-        self.transcript.end(key, caption, corrected, held=self.transcript.paused if held is None else held)
-        self._conclude(key, cell, known=known)
-        return cell
+        if caption.final:
+            self._end(key, caption, corrected, known=known, held=held)
+        else:
+            self.transcript.partial(key, caption, MOST_PARTIALS)
+            self._show(key, owner=not known)
 
     def failed(self, key: Key, error: protocol.Error, *, held: bool | None = None) -> None:
-        """Record that an utterance has no final caption in a language, and send the error instead; see `final`."""
-        held = self.transcript.paused if held is None else held
-        self._conclude(key, self.transcript.end(key, error, held=held))
+        """Record that an utterance has no final caption in a language, and send the error instead; see `caption`."""
+        self._end(key, error, held=held)
 
-    def _conclude(self, key: Key, cell: Cell, *, known: bool = False) -> None:
-        """Send the message that ends an utterance in a language."""
+    def _end(
+        self, key: Key, end: Caption | protocol.Error, corrected: int = 0, *, known: bool = False, held: bool | None
+    ) -> None:
+        cell = self.transcript.end(key, end, corrected, held=self.transcript.paused if held is None else held)
         cell.unacknowledged = not known
         for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))
@@ -216,7 +209,6 @@ class Broadcast:
         self._show(key, owner=False, counts=not self.transcript.cell(key).ended)
 
     def _seen(self, cell: Cell) -> bool:
-        """Whether viewers may see the newest caption of a cell."""
         return cell.visible if cell.ended else not cell.hidden and not self.transcript.paused
 
     def acknowledged(self, key: Key, corrected: int) -> None:
@@ -234,15 +226,15 @@ class Broadcast:
             decision: number of the decision; the highest one counts.  None for the next one.
         """
         found = self.transcript
-        if is_outdated(decision, found.decided, wins=paused and not found.paused):
+        if not (number := counted(decision, found.decided, wins=paused and not found.paused)):
             return
         changed = found.paused != paused
-        found.paused, found.decided = paused, decision or found.decided + 1
+        found.paused, found.decided = paused, number
         message = self._paused()
         if not changed:
             self.send_to_owner(message)
             return
-        self.send(message.frame, "paused")
+        self.send(message.frame, "pause")
         if not paused:
             for key in [*found.release(), *found.partials]:
                 self._reveal(key)
@@ -253,9 +245,9 @@ class Broadcast:
         What was spoken is hidden as long as all of its translations are, unless the owner decides about it.
         """
         cell = self.transcript.cell(key)
-        if is_outdated(decision, cell.decided, wins=hidden and not cell.hidden):
+        if not (number := counted(decision, cell.decided, wins=hidden and not cell.hidden)):
             return
-        cell.decided = decision or cell.decided + 1
+        cell.decided = number
         if cell.hidden == hidden:
             if self.owner:
                 self.owner.put(cell.decision(key))
@@ -287,9 +279,9 @@ class Broadcast:
     def correct(self, key: Key, text: str, decision: int | None = None) -> None:
         """Replace the text of a final caption, which need not have arrived.  See `pause`."""
         cell = self.transcript.cell(key)
-        if is_outdated(decision, cell.corrected, wins=text != cell.correction):
+        if not (number := counted(decision, cell.corrected, wins=text != cell.correction)):
             return
-        cell.correction, cell.corrected = text, decision or cell.corrected + 1
+        cell.correction, cell.corrected = text, number
         self.transcript.count(key[0])
         if cell.final is not None:
             cell.unacknowledged = True
@@ -300,19 +292,19 @@ class Broadcast:
         """Name a speaker in all captions from now on, and in the transcript.  See `pause`."""
         names = self.transcript.names
         before, latest = names.get(speaker, (speaker, 0))
-        if is_outdated(decision, latest, wins=name != before):
+        if not (number := counted(decision, latest, wins=name != before)):
             return
-        names[speaker] = name, decision or latest + 1
+        names[speaker] = name, number
         self.transcript.edited(None)
         for outbox in filter(None, (self.owner, self.feed)):
             outbox.put(self._name(speaker))
 
     def _name(self, speaker: str) -> Frame:
         name, decision = self.transcript.names[speaker]
-        return protocol.SpeakerNamed(speaker=speaker, name=name, decision=decision).frame
+        return protocol.NameSpeaker(speaker=speaker, name=name, decision=decision).frame
 
-    def _paused(self) -> protocol.Paused:
-        return protocol.Paused(paused=self.transcript.paused, decision=self.transcript.decided)
+    def _paused(self) -> protocol.Pause:
+        return protocol.Pause(paused=self.transcript.paused, decision=self.transcript.decided or None)
 
     # Connections
 
@@ -380,7 +372,7 @@ class Broadcast:
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
-        feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
+        feed.put(protocol.Pause(paused=False).frame)
         for message in self._history(feed):
             feed.put(message, counts=False)
         self._catch_up(feed)

@@ -30,14 +30,16 @@ def key_of(caption: Caption) -> Key:
     return caption.utterance, caption.language
 
 
-def is_outdated(decision: int | None, latest: int, *, wins: bool) -> bool:
-    """Whether a decision came before the latest one on the same subject.
+def counted(decision: int | None, latest: int, *, wins: bool) -> int:
+    """Return the number of a decision; 0 if it came before the latest one on the same subject.
 
     Args:
         decision: its number; None for a program that counts none, whose decisions are always the latest.
         wins: whether it counts if both have the same number.
     """
-    return decision is not None and (decision < latest or (decision == latest and not wins))
+    if decision is None:
+        return min(latest + 1, protocol.MOST_DECISIONS)
+    return decision if decision > latest or (decision == latest and wins) else 0
 
 
 @dataclass(slots=True, eq=False)
@@ -115,7 +117,8 @@ class Cell:
 
     def decision(self, key: Key) -> Frame:
         """Return the message that it is hidden, or shown again."""
-        return protocol.Hidden(utterance=key[0], language=key[1], hidden=self.hidden, decision=self.decided).frame
+        decision = self.decided or None
+        return protocol.Hide(utterance=key[0], language=key[1], hidden=self.hidden, decision=decision).frame
 
 
 @dataclass(slots=True, eq=False)

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 
 from redraft import deadlines, protocol
-from redraft.engine.engine import LATE, Engines
+from redraft.engine.engine import LATE, Engine, Engines
 from redraft.protocol import Offer, new_token, public_name
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
@@ -21,7 +21,7 @@ from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Past, PastSessions, Room, Rooms, Session
+from redraft.serve.sessions.rooms import PastSessions, Room, Rooms, Session
 from redraft.serve.sessions.session_audio import Recognisers
 from redraft.serve.settings import ServeSettings
 
@@ -80,38 +80,24 @@ class Hub:
     @cached_property
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self.service, key=self.admission.keys is not None)
+        return offer_of(self.admission.service, key=self.admission.keys is not None)
 
-    @property
-    def service(self) -> Service:
-        """The models.  Raises `Refused` if the server serves only viewers."""
-        return self.admission.service
-
-    async def open(
-        self,
-        begin: protocol.Begin,
-        owner: str,
-        address: str,
-        token: str | None = None,
-        *,
-        connection: int = 0,
-        last: str | None = None,
-        by_post: bool = False,
-    ) -> tuple[LiveSession, bool]:
+    async def open(self, begin: protocol.Begin, owner: str, address: str) -> tuple[LiveSession, bool]:
         """Resume the session of a token, or start one; the second value says which.
 
+        If the client was last connected to another server, this server's copy of the session is out of date and is
+        replaced, as is one that may be incomplete.
+
         Args:
+            begin: what is asked for; a `Start` if it comes on a connection, where a session can be resumed.
             owner: owner of the API key.
-            token: token of a session to resume.
-            connection: number of the attempt to resume.
-            last: name of the server to which the client was last connected, if known.  If it was another one, this
-                server's copy of the session is out of date and is replaced, as is one that may be incomplete.
-            by_post: whether captions will come by POST.
 
         Raises:
             Refused: there is no capacity, a later attempt to resume has come already, or the request asks for something
                 that is not allowed.
         """
+        start = begin if isinstance(begin, protocol.Start) else None
+        token, connection, last = (start.token, start.connection, start.server) if start else (None, 0, None)
         while token and (known := self.sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
@@ -136,6 +122,7 @@ class Hub:
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.reserved(begin, public_name(token), owner):
+                by_post = start is None
                 session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
                 session.rate = Rate(self.settings.updates_per_second, self.settings.updates_per_second)
@@ -166,7 +153,6 @@ class Hub:
         return len(self.sessions) >= self.settings.sessions
 
     def _has(self, address: str) -> int:
-        """Return the number of sessions of an address."""
         return sum(each.address == address for each in self.sessions.values())
 
     def _admit(self, address: str) -> None:
@@ -191,7 +177,7 @@ class Hub:
 
     # Viewers, of sessions on any replica
 
-    async def session_named(self, name: str) -> Session | Past:
+    async def session_named(self, name: str) -> Session:
         """Return the session with a public name, which may be over.
 
         Raises:
@@ -216,7 +202,7 @@ class Hub:
         await self.fanout.follow_room(name)
         return room
 
-    def check_places(self, session: Session | Past) -> None:
+    def check_places(self, session: Session) -> None:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.broadcast.audience >= most:
@@ -228,10 +214,9 @@ class Hub:
             del self.sessions[session.name]
         session.forget()
         self.fanout.forget(session)
-        session.release()
         self.rooms.forget(session)
         if keep:
-            self.past.keep(session.name, session.begin, session.broadcast)
+            self.past.keep(session)
 
     def superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
@@ -260,7 +245,7 @@ class Hub:
                     log.exception("a session could not be looked after")
 
     def _look_at_engines(self) -> None:
-        for engine in self.engines.look():
+        for engine in filter(Engine.look, self.engines.all):
             log.error("the model does not answer")
             for session in self.sessions.values():
                 if session.engine is engine:

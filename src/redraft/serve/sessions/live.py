@@ -58,7 +58,7 @@ class LiveSession:
         by_post: whether its captions come by POST or by another protocol, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
-        engine: runs its lanes, once admitted.
+        engine: runs its lanes, once admitted and until it is forgotten.
         spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
@@ -176,10 +176,7 @@ class LiveSession:
         if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
             return
         caption = events.Caption.of(spoken, language, text)
-        if spoken.final:
-            self.broadcast.final(caption, 0.0, made, known=True)
-        else:
-            self.broadcast.partial(caption, 0.0, known=True)
+        self.broadcast.caption(caption, 0.0, made, known=True)
 
     def _submit(
         self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
@@ -232,7 +229,7 @@ class LiveSession:
                 caption = replace(caption, language=key[1], text=text, source=source)
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
                 made = final.made or 0.0
-                self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
+                self.broadcast.caption(caption, 0.0, made, final.corrected or 0, known=known)
                 if caption.source:
                     self._show_source(caption, caption.source, made)
                     if self.engine:  # the context of later prompts
@@ -265,7 +262,6 @@ class LiveSession:
             self._decide(message)
 
     def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
-        """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
         known = self.transcript.languages
         if message.language is not None:
@@ -356,12 +352,8 @@ class LiveSession:
             if isinstance(event, events.Failure):
                 self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
         for caption in captions:
-            if key_of(caption) in self.transcript:  # restored: the client already has it
-                continue
-            if caption.final:
-                self.broadcast.final(caption, lag_ms)
-            else:
-                self.broadcast.partial(caption, lag_ms)
+            if key_of(caption) not in self.transcript:  # else restored: the client already has it
+                self.broadcast.caption(caption, lag_ms)
         self._counts.add(answer.language, answer.tally, captions, answer.lag)
         self.send_stats()
         self._finish()
@@ -430,8 +422,10 @@ class LiveSession:
         self.broadcast.end(close, sentence, error, staying=True)
 
     def forget(self) -> None:
-        """Close everything: the session has been forgotten."""
+        """Close everything: the session has been forgotten, and only its captions are kept."""
         self._drop_work()
+        self.release()
+        self.engine, self.lanes = None, {}
         self.stream.close()
         if not self.transcript.closed:
             self.transcript.close()
@@ -440,7 +434,6 @@ class LiveSession:
         self.broadcast.end(1000, "the session is over")
 
     def _drop_work(self) -> None:
-        """Drop what waits to be recognised or translated."""
         if self.audio:
             self.audio.close()
         self.stream.clear()

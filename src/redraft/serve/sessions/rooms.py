@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from redraft import protocol
 from redraft.errors import OptionError
-from redraft.protocol import ROOM_NAME, ROOM_RULE, Begin, Done
+from redraft.protocol import ROOM_NAME, ROOM_RULE
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.sessions.broadcast import Broadcast, Outbox
@@ -26,59 +26,68 @@ from redraft.serve.sessions.transcript import Transcript
 MOST, MOST_CHARACTERS = 1000, 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A session that is over.  Its viewers get its captions, then `done`.
-
-    Attributes:
-        until: when it is dropped, in seconds of the monotonic clock.
-    """
+class Session(Protocol):
+    """A session of this server, or of another one; see `redraft.serve.sessions.live.LiveSession`."""
 
     name: str
-    begin: Begin
+    begin: protocol.Begin
     broadcast: Broadcast
-    until: float
-    done = True
+    transcript: Transcript
+    over: Callable[[], None] | None
 
     @property
-    def transcript(self) -> Transcript:
-        """Its captions."""
-        return self.broadcast.transcript
+    def ended(self) -> bool:
+        """Whether it takes no more updates."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended and everything is translated."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether it keeps its room from others."""
+
+    def end(self) -> None:
+        """End it, unless it is another server's."""
 
 
 class PastSessions:
-    """Past sessions, kept for ``seconds``; beyond `MOST` and `MOST_CHARACTERS` the oldest go."""
+    """Sessions that are over, kept for ``seconds``; beyond `MOST` and `MOST_CHARACTERS` the oldest go.
+
+    Their viewers get their captions, then `Done`.
+    """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
-        self._past: dict[str, Past] = {}
+        #: By name, with when each is dropped.
+        self._past: dict[str, tuple[Session, float]] = {}
 
-    def keep(self, name: str, begin: Begin, broadcast: Broadcast) -> None:
+    def keep(self, session: Session) -> None:
         """Keep a session that is forgotten, if it has captions."""
-        self.drop(name)
-        broadcast.transcript.partials.clear()
-        broadcast.end(1000, "the session is over", Done())
-        if self._seconds and any(broadcast.transcript.kept):
-            self._past[name] = Past(name, begin, broadcast, self._clock() + self._seconds)
+        self.drop(session.name)
+        session.transcript.partials.clear()
+        session.broadcast.end(1000, "the session is over", protocol.Done())
+        if self._seconds and any(session.transcript.kept):
+            self._past[session.name] = session, self._clock() + self._seconds
         self.sweep()
 
     def drop(self, name: str) -> None:
         """Drop a session, which may have started again."""
         self._past.pop(name, None)
 
-    def find(self, name: str) -> Past | None:
+    def find(self, name: str) -> Session | None:
         """Return a past session by its public name."""
-        return self._past.get(name)
+        return self._past[name][0] if name in self._past else None
 
-    def in_room(self, room: str) -> Past | None:
+    def in_room(self, room: str) -> Session | None:
         """Return the latest past session of a room."""
-        return next((each for each in reversed(self._past.values()) if each.begin.room == room), None)
+        return next((each for each, _ in reversed(self._past.values()) if each.begin.room == room), None)
 
     def sweep(self) -> None:
         """Drop what has been kept long enough, or is too much."""
-        now, size = self._clock(), sum(past.transcript.size for past in self._past.values())
-        for past in list(self._past.values()):  # the oldest first
-            if past.until > now and len(self._past) <= MOST and size <= MOST_CHARACTERS:
+        now, size = self._clock(), sum(past.transcript.size for past, _ in self._past.values())
+        for past, until in list(self._past.values()):  # the oldest first
+            if until > now and len(self._past) <= MOST and size <= MOST_CHARACTERS:
                 return
             self.drop(past.name)
             size -= past.transcript.size
@@ -112,31 +121,6 @@ def foreign_room(room: str) -> Refused:
     return Refused("room", f"room {room!r} may not be used with this API key", "room")
 
 
-class Session(Protocol):
-    """A session of this server, or of another one; see `redraft.serve.sessions.live.LiveSession`."""
-
-    name: str
-    begin: protocol.Begin
-    broadcast: Broadcast
-    transcript: Transcript
-    over: Callable[[], None] | None
-
-    @property
-    def ended(self) -> bool:
-        """Whether it takes no more updates."""
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended and everything is translated."""
-
-    @property
-    def in_use(self) -> bool:
-        """Whether it keeps its room from others."""
-
-    def end(self) -> None:
-        """End it, unless it is another server's."""
-
-
 @dataclass(slots=True, eq=False)
 class Room:
     """A room with its session and viewers.
@@ -151,7 +135,7 @@ class Room:
     """
 
     name: str
-    past: Callable[[], Past | None]
+    past: Callable[[], Session | None]
     owner: str | None = None
     session: Session | None = None
     coming: bool = False
@@ -164,7 +148,7 @@ class Room:
         return bool(self.viewers) or self.session is not None or self.coming
 
     @property
-    def latest(self) -> Session | Past | None:
+    def latest(self) -> Session | None:
         """Its session, which may be over."""
         return self.session or self.past()
 
@@ -215,7 +199,7 @@ class Rooms:
         self,
         assigned: Mapping[str, tuple[str, ...]],
         waited: int,
-        past: Callable[[str], Past | None] = lambda room: None,
+        past: Callable[[str], Session | None] = lambda room: None,
     ) -> None:
         self._assigned, self._waited, self._past = assigned, waited, past
         self._rooms: dict[str, Room] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redraft import protocol
@@ -13,7 +12,7 @@ from redraft.captions.formats.cues import PROFILES
 from redraft.captions.formats.write import Output, Writer, open_writer, spoken
 from redraft.captions.languages import known_language, same_of
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.cells import OVERHEAD, Cell, Key, Utterance, key_of
+from redraft.serve.sessions.cells import OVERHEAD, Cell, Key, Utterance
 
 #: Number of utterances that `live` exports before others have a turn.
 _SLICE = 50
@@ -125,11 +124,10 @@ class Transcript:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         return (cell.caption for _, cell in self.cells if not cell.hidden and cell.caption)
 
-    def partial(self, caption: Caption, lag_ms: float, most: int) -> None:
+    def partial(self, key: Key, caption: Caption, most: int) -> None:
         """Record a partial caption; of all, the newest ``most`` are kept."""
-        key = key_of(caption)
         cell = self.partials[key] = self.cell(key)
-        cell.partial, cell.lag_ms, cell.made = caption, lag_ms, time.time()
+        cell.partial = caption
         if len(self.partials) > most:
             self.partials.pop(next(iter(self.partials))).partial = None
 

@@ -137,7 +137,7 @@ class RedraftCaptions extends HTMLElement {
       this.#say(unknown.length ? `This session has no captions in ${unknown.join(", ")}: language must be one of ${languages.join(", ")}.` : "");
     });
     for (const type of ["partial", "final"]) viewer.addEventListener(type, ({ detail }) => show(type, detail));
-    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.hidden(detail));
+    viewer.addEventListener("hide", ({ detail }) => this.#captions.get(detail.language)?.hide(detail));
     viewer.addEventListener("problem", ({ detail: { fatal, code, message } }) => {
       const lasts = code === "limit" || !PASSING.has(code);
       if (fatal && lasts && !this.#places.textContent) this.#say(message); // not over what an audience reads

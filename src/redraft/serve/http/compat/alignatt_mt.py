@@ -333,12 +333,12 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
 
     begin = _begin(hub, init, room)
     try:
-        session, _ = await hub.open(begin, owner, address, by_post=True)
+        session, _ = await hub.open(begin, owner, address)
     except Refused as refused:
         if refused.field != "context":
             raise
         begin = begin.model_copy(update={"options": {**begin.options, "context": 0}})
-        session, _ = await hub.open(begin, owner, address, by_post=True)
+        session, _ = await hub.open(begin, owner, address)
     try:
         conversation = Conversation(session, init.accepted_target_prefix.strip(), init.history)
         mailbox = Mailbox(_MOST_WAITING)
@@ -366,7 +366,7 @@ def _begin(hub: Hub, init: Init, room: str | None) -> Begin:
     sent nothing for `deadlines.QUIET`.
     """
     context = init.overrides.get("max_history_utterances")
-    method = next(iter(hub.service.methods.values()))
+    method = next(iter(hub.admission.service.methods.values()))
     before = hub.rooms.find(room).session if room is not None else None
     quiet = isinstance(before, LiveSession) and before.heard and time.monotonic() - before.touched > deadlines.QUIET
     return Begin(
@@ -439,7 +439,7 @@ async def _refuse(
     hub.metrics.count_refusal(refused.code)
     code = code or _CODES.get(refused.code, "bad_protocol")
     if code == "unsupported_direction":
-        sources, targets = hub.service.languages
+        sources, targets = hub.admission.service.languages
         more["supported"] = [_direction(source, target) for source in sources for target in targets]
     with suppress(WebSocketDisconnect, RuntimeError):
         await _send(websocket, {"type": "error", "code": code, "message": refused.sentence, **more})

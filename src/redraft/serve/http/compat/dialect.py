@@ -64,7 +64,7 @@ async def detected(hub: Hub, texts: Sequence[str], field: str) -> list[Detected]
         Refused: the extra ``detect`` is not installed, or none of the model's languages can be detected; it names
             ``field``.
     """
-    if len(known := hub.service.languages[0]) == 1:
+    if len(known := hub.admission.service.languages[0]) == 1:
         return [Detected(known[0], 0.0)] * len(texts)
     try:
         spoken = await hub.admission.spoken(Wanted(targets=(SOURCE,), source_language=AUTO))

@@ -143,7 +143,7 @@ async def _read(hub: Hub, request: Request, kind: type[B]) -> B:
 def openai(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
     #: The model as a chat; None if requests are translated.
-    model = hub.service.chat if hub.settings.openai_prompt is None else None
+    model = hub.admission.service.chat if hub.settings.openai_prompt is None else None
 
     async def answer(
         request: Request, wanted: Asked, turns: Sequence[tuple[str, str]], hear: Hear | None = None
@@ -246,7 +246,6 @@ def _head(kind: str, model: str) -> dict[str, Any]:
 
 
 def _choice(found: Answered | None, **content: Any) -> dict[str, Any]:
-    """Return a choice; with an answer, its finish reason is set."""
     reason = None if found is None else "length" if found.cut else "stop"
     return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
 
@@ -261,7 +260,6 @@ def _usage(found: Answered) -> dict[str, int]:
 
 
 def _response(model: str, found: Answered) -> dict[str, Any]:
-    """Return an answer as the Responses API does."""
     content = {"type": "output_text", "text": found.text, "annotations": []}
     status = "incomplete" if found.cut else "completed"
     message = {"type": "message", "id": f"msg_{secrets.token_hex(12)}", "role": "assistant", "status": status}

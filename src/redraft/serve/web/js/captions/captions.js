@@ -107,7 +107,7 @@ export class Captions extends EventTarget {
    * The operator has hidden a caption, or shows it again.  Its owner sees it all the same, and marked; viewers see nothing of it,
    * until it comes again.
    */
-  hidden({ utterance, language: key, hidden = true }) {
+  hide({ utterance, language: key, hidden = true }) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
     if (this.#owner) cell?.classList.toggle("unseen", hidden);

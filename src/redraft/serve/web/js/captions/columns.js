@@ -93,7 +93,7 @@ export class Columns extends Captions {
 
 /** Show the captions of a session or of a viewer in the columns that there are when they come. */
 export function follow(source, columns) {
-  for (const type of ["partial", "final", "hidden", "failed"]) source.addEventListener(type, ({ detail }) => columns()[type](detail));
+  for (const type of ["partial", "final", "hide", "failed"]) source.addEventListener(type, ({ detail }) => columns()[type](detail));
 }
 
 /** The language's own name, followed by the English one if it differs; the one that is spoken is said to be. */

@@ -185,10 +185,10 @@ export class ReadingLines extends Source {
     this.#source = source;
     this.#width = width;
     source.addEventListener("restart", () => this.#known.clear());
-    this.forward(source, ["about", "paused", "done", "failed", "problem", "state", "restart"]);
+    this.forward(source, ["about", "pause", "done", "failed", "problem", "state", "restart"]);
     source.addEventListener("partial", ({ detail }) => this.read(detail, false));
     source.addEventListener("final", ({ detail }) => this.read(detail, true));
-    source.addEventListener("hidden", ({ detail }) => this.#hide(detail));
+    source.addEventListener("hide", ({ detail }) => this.#hide(detail));
   }
 
   stop() {
@@ -248,7 +248,7 @@ export class ReadingLines extends Source {
 
   #hide(detail) {
     for (let count = this.#end(keyOf(detail)); count; count--) {
-      this.emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
+      this.emit("hide", { ...detail, utterance: `${detail.utterance}.${count}` });
     }
     this.#known.get(keyOf(detail)).hidden = detail.hidden;
   }

@@ -33,9 +33,8 @@ export class Control {
   }
 
   /** Adopt a decision of another program, which the server reports, if it is later than ours. */
-  reported(answer) {
-    const made = MADE[answer.type](answer);
-    if (made.decision > (this.#known[subjectOf(made)]?.decision ?? 0)) this.#keep(made);
+  reported(message) {
+    if (message.decision > (this.#known[subjectOf(message)]?.decision ?? 0)) this.#keep(message);
   }
 
   /** Keep a decision as the last one: what was hidden before captions were released must be hidden before that. */
@@ -49,14 +48,6 @@ export class Control {
     return this.#memory.session.decisions ?? {};
   }
 }
-
-/** Type of a message from the server -> the decision in it. */
-const MADE = {
-  named: ({ speaker, name, decision }) => ({ type: "name", speaker, name, decision }),
-  paused: ({ paused, decision }) => ({ type: "pause", paused, decision }),
-  hidden: ({ utterance, language, hidden, decision }) => ({ type: "hide", utterance, language, hidden, decision }),
-  final: ({ utterance, language, text, corrected }) => ({ type: "correct", utterance, language, text, decision: corrected }),
-};
 
 /** What a message is about. */
 const subjectOf = ({ type, utterance, language, speaker }) =>

@@ -1,7 +1,7 @@
 // A session on the server: updates out, captions in; survives drops of the connection and reloads of the page.
 //
 // Events carry the server's message as `detail`: "started", "partial", "final" (again, if it was corrected), "stats",
-// "listening" and "recognised" (of audio), "paused", "hidden", "done", and "failed" for an error in place of a final
+// "listening" and "recognised" (of audio), "pause", "hide", "done", and "failed" for an error in place of a final
 // caption.  Also "problem" {code, message, fatal}, "update" (sent, queued or recognised) and "state": "connecting", "live",
 // "waiting" (to retry) or "over".
 
@@ -14,7 +14,7 @@ import { address } from "./server.js";
 
 const PROTOCOL = 1;
 /** Messages that are dispatched unchanged. */
-const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
+const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognised", "pause", "hide", "done"]);
 
 export class Session extends Source {
   #memory;
@@ -204,9 +204,9 @@ export class Session extends Source {
     const handle = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
-      paused: () => this.#control.reported(message),
-      hidden: () => this.#control.reported(message),
-      named: () => this.#control.reported(message),
+      pause: () => this.#control.reported(message),
+      hide: () => this.#control.reported(message),
+      name: () => this.#control.reported(message),
       recognised: () => this.#recognised(message),
       error: () => this.#failed(message),
       done: () => this.#done(),
@@ -275,7 +275,10 @@ export class Session extends Source {
       this.#memory.keepFinal(key, final);
       this.emit("final", final);
     }
-    if (final?.corrected) this.#control.reported(final);
+    if (final?.corrected) {
+      const { text, corrected: decision } = final;
+      this.#control.reported({ type: "correct", utterance, language, text, decision });
+    }
     this.#say({ type: "ack", utterance, language, corrected: final?.corrected });
   }
 

@@ -3,7 +3,7 @@
 //
 // A session that is over is looked for again from time to time, since its speaker may come back.
 //
-// Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "failed" for an
+// Events: "partial", "final", "hide", "pause", "done" and "problem" (an error) with the server's message, "failed" for an
 // error in place of a final caption, "about" with the session's description, "state" with a word of STATES.  After a drop all
 // final captions come again, possibly corrected.  "restart" precedes the first caption of new languages, whose captions so
 // far follow in order.
@@ -118,7 +118,7 @@ export class Viewer extends Source {
     if (message.type === "room") this.#showRoom(message);
     else this.emit(message.type === "error" ? "problem" : message.type, message);
     if (message.type === "error" && message.final) this.emit("failed", message);
-    if (message.type === "paused") this.emit("state", message.paused ? "paused" : "live");
+    if (message.type === "pause") this.emit("state", message.paused ? "paused" : "live");
   }
 
   /** Handle a caption; what was shown before stays until the first one. */

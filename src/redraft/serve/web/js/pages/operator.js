@@ -45,7 +45,7 @@ export class Operator {
     at("edit").hidden = !whole;
     if (at("editor").open) at("editor").close();
     this.#paused(isPaused(session?.memory.session));
-    session?.addEventListener("paused", ({ detail }) => this.#paused(detail.paused));
+    session?.addEventListener("pause", ({ detail }) => this.#paused(detail.paused));
   }
 
   #paused(paused) {
