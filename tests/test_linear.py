@@ -20,7 +20,7 @@ from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import Item, ended, printable, read_jsonl, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Output, Writer
 from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends
 from redraft.captions.words import bare_words
 from redraft.serve.http.compat.openai import pattern_of
@@ -116,7 +116,7 @@ class Nowhere(io.StringIO):
 
 
 def subtitles() -> SubtitleWriter:
-    return SubtitleWriter(Nowhere(), Nowhere(), "srt", ["de"])
+    return SubtitleWriter(Output("srt", Nowhere(), Nowhere(), ["de"]))
 
 
 def revised(count: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter, divided, profile
+from redraft.captions.formats.write import Output
 from redraft.errors import OptionError
 
 SENTENCE = (
@@ -27,7 +28,7 @@ def cues(
 ) -> list[tuple[float, float, list[str]]]:
     """Start, end and lines of each cue of texts with the times of their words."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", [language], replace(form, start=start))
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), [language], replace(form, start=start)))
     for name, (begun, ended, text) in enumerate(said):
         writer.write(Caption(str(name), 1, language, text, final=True, time=ended, start=begun))
     writer.close()

@@ -18,7 +18,7 @@ from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise, zip_longest
 from math import ceil, inf
-from typing import IO, Any
+from typing import Any
 
 import budoux
 from pysubs2.time import ms_to_times
@@ -27,7 +27,7 @@ from redraft.captions.breaks import cells, words
 from redraft.captions.clauses import goodness
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Writer, by, failure_line, put
+from redraft.captions.formats.write import Output, Writer, by, failure_line, put
 from redraft.captions.languages import known_language
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
@@ -312,31 +312,18 @@ class SubtitleWriter(Writer):
     example, holds up `MOST_UNPAIRED` utterances; in reading mode, so many lines.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.
-
-    Args:
-        form: ``srt`` or ``vtt``.
-        languages: order of the lines in a cue.
-        profile: what readers need.
     """
 
     #: Whether all times were usable.
     whole = True
 
-    def __init__(
-        self,
-        out: IO[str],
-        errors: IO[str],
-        form: str,
-        languages: Sequence[str],
-        profile: Profile = PROFILES["web"],
-    ) -> None:
-        self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
-        self._start, self._cues = profile.start, 0
-        self._pacer = Pacer(profile)
+    def __init__(self, to: Output) -> None:
+        self._to, self._profile, self._cues = to, to.profile or PROFILES["web"], 0
+        self._pacer = Pacer(self._profile)
         #: Utterance -> its final captions by language.
         self._waiting: dict[str, dict[str, Caption]] = {}
-        if form == "vtt":
-            put(out, "WEBVTT\n\n")
+        if to.form == "vtt":
+            put(to.out, "WEBVTT\n\n")
 
     def write(self, event: Event) -> None:
         """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
@@ -346,14 +333,14 @@ class SubtitleWriter(Writer):
             self._waiting.setdefault(event.utterance, {})[event.language] = event
             while self._waiting:
                 utterance, captions = next(iter(self._waiting.items()))
-                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._languages}:
+                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._to.languages}:
                     break
                 del self._waiting[utterance]
                 self.write_together([*captions.values()])
 
     def write_together(self, captions: Sequence[Caption]) -> None:
         """Write the final captions of an utterance as the next cue."""
-        ordered = sorted(captions, key=lambda caption: self._languages.index(caption.language))
+        ordered = sorted(captions, key=lambda caption: self._to.languages.index(caption.language))
         texts = {each.language: text for each in ordered if (text := printable(each.text).strip())}
         last = captions[0]
         begun, ended = self._usable(last.start), self._usable(last.time)
@@ -371,7 +358,7 @@ class SubtitleWriter(Writer):
 
     def _usable(self, time: float | None) -> float | None:
         """Return a time of the stream if it is one."""
-        if time is None or 0 <= time <= LATEST - self._start:
+        if time is None or 0 <= time <= LATEST - self._profile.start:
             return time
         if self.whole:
             self.whole = False
@@ -380,19 +367,19 @@ class SubtitleWriter(Writer):
         return None
 
     def _report(self, failure: Failure) -> None:
-        put(self._errors, failure_line(failure) + "\n")
+        put(self._to.errors, failure_line(failure) + "\n")
 
     def _put_cues(self, cues: Iterable[Cue]) -> None:
         for cue in cues:
             self._cues += 1
-            lines = directed([(each, line) for each in self._languages for line in cue.lines.get(each, ())])
+            lines = directed([(each, line) for each in self._to.languages for line in cue.lines.get(each, ())])
             times = f"{self._clock(cue.start)} --> {self._clock(cue.end)}"
-            if self._form == "vtt":
+            if self._to.form == "vtt":
                 times, lines = times.replace(",", "."), [html.escape(line, quote=False) for line in lines]
-            put(self._out, "\n".join([str(self._cues), times, *lines, "", ""]))
+            put(self._to.out, "\n".join([str(self._cues), times, *lines, "", ""]))
 
     def _clock(self, seconds: float) -> str:
-        hours, minutes, seconds, rest = ms_to_times(round((seconds + self._start) * 1000))
+        hours, minutes, seconds, rest = ms_to_times(round((seconds + self._profile.start) * 1000))
         return f"{hours:02}:{minutes:02}:{seconds:02},{rest:03}"
 
 

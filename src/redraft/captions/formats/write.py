@@ -156,15 +156,15 @@ class Output:
         form: name of the format.
         out: stream of the captions.
         errors: stream of failures.
-        languages: target languages.
-        profile: what readers of subtitles need.
+        languages: target languages, in the order of the lines in a cue.
+        profile: what readers of subtitles need; None for that of the web.
     """
 
     form: str
     out: IO[str]
     errors: IO[str]
     languages: Sequence[str]
-    profile: Profile
+    profile: Profile | None = None
 
 
 def _live(to: Output) -> Writer:
@@ -181,7 +181,7 @@ def _live(to: Output) -> Writer:
 def _subtitles(to: Output) -> Writer:
     from redraft.captions.formats.cues import SubtitleWriter
 
-    return SubtitleWriter(to.out, to.errors, to.form, to.languages, to.profile)
+    return SubtitleWriter(to)
 
 
 class Format(NamedTuple):
