@@ -1,8 +1,7 @@
 """Prompts: published ones, a model's own and a user's own, rendered for a source and cut into segments.
 
-Warnings about languages are for translation models alone: chat models name too many, or none.
-
-A base model translates by examples, which a text with fields may hold:
+A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
+becomes one.  Base models translate by examples, which such a text may hold:
 
     English: Good morning.
     German: Guten Morgen.
@@ -10,18 +9,10 @@ A base model translates by examples, which a text with fields may hold:
     English: {source}
     German:
 
-A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
-becomes one.
-
 Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) precedes
 the source; only what the template requires follows it.  A prompt consists of *segments*: the template's text, in which
 control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
-end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
-
-`redraft.captions.prompt` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.prompt`)
-replaces these.
-
-This module uses no engine: the caller passes ``tokenize``.
+end its turn.  Templates are rendered with marks in place of the user's texts, and split at the marks.
 """
 
 from __future__ import annotations
@@ -175,7 +166,7 @@ _ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
+    """The contents of a prompt; all texts are the user's and pass through `clean`.
 
     Attributes:
         source: the text to translate.
