@@ -202,18 +202,6 @@ def finished(last: Update) -> Update:
     return Update(**{**given, "seq": last.seq + 1, "final": True})
 
 
-def ended(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items, then a final update for every utterance that has none."""
-    unfinished: dict[str, Update] = {}
-    for item in items:
-        if isinstance(item, Update):
-            unfinished[item.utterance] = item
-            if item.final:
-                del unfinished[item.utterance]
-        yield item
-    yield from map(finished, unfinished.values())
-
-
 def prefixes(text: str, lag: int = 3) -> list[str]:
     """Return the prefixes of a text as a recogniser would reveal them, ``lag`` words at a time.
 

@@ -15,7 +15,6 @@ from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import (
     Item,
-    ended,
     not_empty,
     paced,
     read_jsonl,
@@ -187,7 +186,7 @@ def updates(
     by_line: bool = False,
     lag: int = LAG,
 ) -> Iterator[Item]:
-    """Yield the items of a file line by line.
+    """Yield the items of a file line by line; what ends its last utterances is `redraft.speech.sentences`.
 
     Args:
         form: one of `redraft.cli.shared.options.INPUTS`.
@@ -201,7 +200,7 @@ def updates(
     if form == "lines":
         items = read_lines(source)
     elif form == "jsonl":
-        items = ended(read_jsonl(source))
+        items = read_jsonl(source)
     elif form == "simulstreaming":
         items = read_simulstreaming(source)
     else:
