@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.read import read_jsonl, read_lines
-from redraft.captions.formats.write import JsonlWriter
+from redraft.captions.formats.write import JsonlWriter, Output
 from redraft.cli.main import cli
 from redraft.cli.shared.options import INPUTS
 from redraft.decoding.decode import decode
@@ -294,7 +294,7 @@ def test_cue_shown_is_what_is_written() -> None:
     lines = shown.splitlines()[2:]
     german, japanese = " ".join(lines[:2]), "".join(lines[2:])
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"])
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), ["de", "ja"]))
     for language, text in (("de", german), ("ja", japanese)):
         writer.write(Caption("7", 0, language, "", start=12.1, time=12.1))
         writer.write(Caption("7", 1, language, text, final=True, start=12.1, time=14.5))

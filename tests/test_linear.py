@@ -18,9 +18,9 @@ from redraft.captions import answer, sentence
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import Item, ended, printable, read_jsonl, read_lines, read_text, received
+from redraft.captions.formats.read import Item, printable, read_jsonl, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Output, Writer
 from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends
 from redraft.captions.words import bare_words
 from redraft.serve.http.compat.openai import pattern_of
@@ -116,7 +116,7 @@ class Nowhere(io.StringIO):
 
 
 def subtitles() -> SubtitleWriter:
-    return SubtitleWriter(Nowhere(), Nowhere(), "srt", ["de"])
+    return SubtitleWriter(Output("srt", Nowhere(), Nowhere(), ["de"]))
 
 
 def revised(count: int) -> None:
@@ -154,11 +154,7 @@ MANY: dict[str, Callable[[int], object]] = {
     "lines": lambda count: consume(read_lines(io.BytesIO(b"we saw\nwe saw her duck\n\n" * count))),
     "text": lambda count: consume(read_text(io.BytesIO(b"We saw her duck under it.\n" * count))),
     "jsonl": lambda count: consume(
-        ended(
-            read_jsonl(
-                io.BytesIO("".join(f'{{"utterance": {n}, "seq": 0, "text": "a"}}\n' for n in range(count)).encode())
-            )
-        )
+        read_jsonl(io.BytesIO("".join(f'{{"utterance": {n}, "seq": 0, "text": "a"}}\n' for n in range(count)).encode()))
     ),
     "cutter": lambda count: consume(in_sentences(talk(count))),
     "cutter, whole": lambda count: consume(in_sentences(talk(count), whole=True)),

@@ -21,7 +21,7 @@ from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.backends.options import NOTHING
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
-from redraft.captions.prompt import TEMPLATES, Prompter, Request, choose_template, clean
+from redraft.captions.prompt import Prompter, Request, choose_template, clean
 from redraft.captions.script import foreign_tokens, spelling_rule, writes_own_script, writing_of
 from redraft.captions.sentence import final_mark
 from redraft.captions.spoken import AUTO, Spoken
@@ -61,7 +61,7 @@ class Translator:
 
     Args:
         backend: a loaded model with enough free slots.
-        to: target languages, as BCP 47 tags or English names.
+        to: target languages, as BCP 47 tags or English names; captions in the one that is spoken are the source.
         method: decoding method, or its name.
         options: options of the method by name.
         style: prompt style.
@@ -257,10 +257,9 @@ def line_breaks(backend: Backend) -> LineBreaks:
 
 def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
     """Return the tags of the languages from which a model translates; empty if it declares none."""
-    if isinstance(backend, MakesPrompts) or style.prompt is not None:
+    if isinstance(backend, MakesPrompts):
         return ()
-    template = TEMPLATES[style.template] if style.template else choose_template(backend.metadata)
-    return template.sources
+    return choose_template(backend.metadata, style.template, style.prompt).sources
 
 
 def prompt_encoder(backend: Backend, style: Style, target: Language, context: int = 0) -> Encode:
@@ -283,7 +282,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
     def encoder(tag: str) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
         """Return what makes the prompts of a language."""
         source = parse_language(tag, "source language")
-        if len(style.sources) != 1 and closest(source, [target]):
+        if source.canonical == target.canonical or (len(style.sources) != 1 and closest(source, [target])):
             return lambda text, earlier: Prompt()
         if isinstance(backend, MakesPrompts):
             return lambda text, earlier: backend.encoder_prompt(text, source, target)

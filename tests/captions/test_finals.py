@@ -16,6 +16,7 @@ from redraft.backends.load import open_model
 from redraft.backends.options import LlamaOptions
 from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.read import prefixes
+from redraft.captions.formats.write import Output
 from redraft_bench.eval.spoken import held_out
 
 pytestmark = pytest.mark.slow
@@ -75,7 +76,7 @@ def translated(
 ) -> tuple[list[Caption], list[Failure], str]:
     """The final captions of sentences that grow by three words, the failures, and the subtitles of all captions."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", [language])
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), [language]))
     finals: list[Caption] = []
     failures: list[Failure] = []
     with Translator(backend, [language], options={"max_tokens": max_tokens}) as translator:

@@ -13,7 +13,7 @@ from redraft.captions.events import Caption, Failure, Update, as_object
 from redraft.captions.formats.cues import SubtitleWriter
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import read_jsonl
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Output, TextWriter
 from redraft.errors import InputError
 
 UPDATE = {"utterance": "1", "seq": 0, "text": "we saw"}
@@ -59,7 +59,7 @@ def test_plain() -> None:
 @pytest.mark.parametrize("form", ["srt", "vtt"])
 def test_subtitles(form: str) -> None:
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), form, ["de", "ja"])
+    writer = SubtitleWriter(Output(form, out, io.StringIO(), ["de", "ja"]))
     writer.write(FINAL)
     writer.write(Caption("1", 0, "ja", "見た", "", True, 1.0, "we saw", speaker="Anna"))
     writer.close()

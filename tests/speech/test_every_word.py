@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from redraft.captions.events import Order, Update
-from redraft.captions.formats.read import Item, ended, read_jsonl, read_lines, read_simulstreaming, read_text
+from redraft.captions.formats.read import Item, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.speech import servers
 from redraft.speech.audio import RATE
 from redraft.speech.dialects import sherpa, vosk
@@ -222,7 +222,7 @@ def jsonl_input(talk: Talk) -> Iterator[Item]:
             rows.append({"utterance": f"u{first}", "seq": seq, "text": text, "final": place == last, **when})
             if place == last:
                 break
-    return ended(read_jsonl(io.BytesIO("\n".join(map(json.dumps, rows)).encode())))
+    return read_jsonl(io.BytesIO("\n".join(map(json.dumps, rows)).encode()))
 
 
 def text_input(talk: Talk) -> Iterator[Item]:

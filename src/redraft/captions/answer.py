@@ -111,45 +111,36 @@ class OutputReader:
 
     def end(self, output: Sequence[int]) -> int | None:
         """Return how many ids of an output precede the line break that ends it (`redraft.decoding.ends.LineEnd`)."""
-        start, _ = self._start(output)
+        if self.breaks.end(output) is None:
+            return None
+        pieces = [self.token_bytes(token) for token in output]
+        text = b"".join(pieces).decode(errors="surrogateescape")
+        start = bisect_right([*accumulate(map(len, pieces))], _length(text[: self._line(text)]))
         length = self.breaks.end(output[start:])
         return None if length is None else start + length
 
     def pieces(self, output: Sequence[int]) -> list[bytes]:
         """Return the bytes of each id that belong to the translation."""
-        start, skipped = self._start(output)
-        pieces = [self._piece(token) if place >= start else b"" for place, token in enumerate(output)]
-        if skipped:
-            pieces[start] = pieces[start][skipped:]
+        pieces = [self.token_bytes(token) for token in output]
+        if output and output[-1] in self.breaks.within:
+            pieces[-1] = first_line(pieces[-1])
         text = b"".join(pieces).decode(errors="surrogateescape")
-        thoughts, begin = self._begin(text)
-        begin, end = begin if text[begin:].strip() else thoughts, len(text)
+        line = 0 if self.breaks.end(output) is None else self._line(text)
+        thoughts, labelled = self._begin(text[line:])
+        begin, end = line + (labelled if text[line + labelled :].strip() else thoughts), len(text)
         inner = text[begin:].strip()
         if inner and _is_quoted(inner, self.source):
             begin = text.index(inner, begin) + 1
             end = begin - 1 + len(inner) - (len(inner) > 1 and inner[-1] in _CLOSED_BY[inner[0]])
         first, last = _length(text[:begin]), _length(text[:end])
-        befores = [0, *accumulate(map(len, pieces))][:-1]
-        places = [(max(0, first - before), max(0, last - before)) for before in befores]
-        return [piece[start:end] for piece, (start, end) in zip(pieces, places, strict=True)]
+        befores = accumulate(map(len, pieces[:-1]), initial=0)
+        return [piece[max(0, first - at) : max(0, last - at)] for piece, at in zip(pieces, befores, strict=False)]
 
-    def _piece(self, token: int) -> bytes:
-        data = self.token_bytes(token)
-        return first_line(data) if token in self.breaks.within else data
-
-    def _start(self, output: Sequence[int]) -> tuple[int, int]:
-        """Return how many ids precede the line with the translation, and how many bytes of the next id do."""
-        if self.breaks.end(output) is None:
-            return 0, 0
-        pieces = [self.token_bytes(token) for token in output]
-        text = b"".join(pieces).decode(errors="surrogateescape")
+    def _line(self, text: str) -> int:
+        """Return where the line with the translation begins in a text with a line break."""
         thoughts, begin = self._begin(text)
         rest = text[begin:].lstrip()
-        line = max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
-        skipped = _length(text[:line])
-        places = [0, *accumulate(map(len, pieces))]
-        start = bisect_right(places, skipped) - 1
-        return start, skipped - places[start]
+        return max(thoughts, text.rfind("\n", 0, len(text) - len(rest)) + 1) if rest else len(text)
 
     def _begin(self, text: str) -> tuple[int, int]:
         """Return the length of the thoughts with which a text begins, and that with a label, as in "German: ...".

@@ -1,8 +1,7 @@
 """Prompts: published ones, a model's own and a user's own, rendered for a source and cut into segments.
 
-Warnings about languages are for translation models alone: chat models name too many, or none.
-
-A base model translates by examples, which a text with fields may hold:
+A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
+becomes one.  Base models translate by examples, which such a text may hold:
 
     English: Good morning.
     German: Guten Morgen.
@@ -10,18 +9,10 @@ A base model translates by examples, which a text with fields may hold:
     English: {source}
     German:
 
-A text is a Jinja template (`VARIABLES`); one with fields such as ``{source}``, which users and models of ours have,
-becomes one.
-
 Everything that stays the same between the updates of an utterance (instruction, glossary, earlier sentences) precedes
 the source; only what the template requires follows it.  A prompt consists of *segments*: the template's text, in which
 control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
-end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
-
-`redraft.captions.prompt` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.prompt`)
-replaces these.
-
-This module uses no engine: the caller passes ``tokenize``.
+end its turn.  Templates are rendered with marks in place of the user's texts, and split at the marks.
 """
 
 from __future__ import annotations
@@ -45,7 +36,7 @@ from redraft.captions.answer import closed
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language, closest, parse_language
-from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, TEMPLATE_NAMES
+from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError, first_sentence
 
@@ -175,7 +166,7 @@ _ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
+    """The contents of a prompt; all texts are the user's and pass through `clean`.
 
     Attributes:
         source: the text to translate.
@@ -186,10 +177,6 @@ class Request:
     source: str
     context: tuple[tuple[str, str], ...] = ()
     glossary: tuple[tuple[str, str], ...] = ()
-
-
-#: Renders a prompt as one text, from a request with marks in place of texts.
-Layout: TypeAlias = Callable[[Request], str]
 
 
 @lru_cache(64)  # compiling takes milliseconds
@@ -239,51 +226,8 @@ class Template:
         }
         return any(all(re.search(pattern, facts[key]) for key, pattern in each.items()) for each in self.fits)
 
-    def layout(self, metadata: Metadata, source: Language, target: Language) -> Layout:
-        """Return what renders the prompts of a model for a language pair.
-
-        Raises:
-            OptionError: the model was not trained on a language.
-            ModelError: the model has no chat template and needs one, or it cannot be used.
-        """
-        languages = {
-            "source_language": source,
-            "target_language": target,
-            "known_source": self._known(source, self.sources, "source language"),
-            "known_target": self._known(target, self.targets, "target language"),
-        }
-        text, variables = _compiled(self.text)[0], self.variables
-        chat: ChatTemplate | None = None
-        if self.turns != "none":
-            if not metadata.get(CHAT_KEY):
-                raise ModelError(NO_TEMPLATE)
-            chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
-
-        def layout(request: Request) -> str:
-            for option, places in (("glossary", ("terms",)), ("context", ("context", "sources"))):
-                if getattr(request, option) and variables.isdisjoint(places):
-                    add = f"the prompt has no field {{{places[0]}}}, so add it or leave {option} out"
-                    other = f"{self.model} does not support it, so leave it out or use another model"
-                    raise OptionError(f": {add if self.name == 'prompt' else other}", option)
-            rendered = text.render(
-                languages,
-                source=request.source,
-                terms=request.glossary,
-                context=request.context,
-                sources=" ".join(sentence for sentence, _ in request.context),
-                names=self.names,
-            )
-            if chat is None:
-                return rendered
-            if self.turns == "message":
-                return chat.ask(rendered)
-            earlier = [(f"{source.name}: {sentence}", translation) for sentence, translation in request.context]
-            return chat(rendered, earlier, f"{source.name}: {request.source}", f"{target.name}:")
-
-        return layout
-
-    def _known(self, language: Language, tags: tuple[str, ...], option: str) -> Language:
-        """Return the language of the model that serves for a language."""
+    def known(self, language: Language, tags: tuple[str, ...], option: str) -> Language:
+        """Return the language of the model that serves for a language.  Raises `OptionError` if none does."""
         found = among(language, tags) if tags else language
         if found is None and not self.recommended:
             refused = f"{language.tag!r} is not supported by this model (allowed: {', '.join(tags)})"
@@ -320,12 +264,23 @@ def _published(name: str) -> Template:
 TEMPLATES = {name: _published(name) for name in PUBLISHED}
 
 
-def choose_template(metadata: Metadata) -> Template:
-    """Return the prompt in a model's GGUF metadata, or else the first published one that suits it.
+def choose_template(metadata: Metadata, name: str | None = None, prompt: str | None = None) -> Template:
+    """Return the template of this name, or a user's prompt.
+
+    Without either, return the prompt in a model's GGUF metadata, or else the first published one that suits it.
 
     Raises:
+        OptionError: the name is unknown or comes with a prompt, or the prompt has a wrong field.
         ModelError: none suits it, or its own prompt is invalid.
     """
+    if name is not None and name not in TEMPLATES:
+        raise OptionError(f"must be one of {', '.join(TEMPLATES)}, not {name!r}", "template")
+    if name is not None and prompt is not None:
+        raise OptionError("template and prompt cannot be combined, so leave one out")
+    if prompt is not None:
+        return Template(filled(prompt), "prompt")
+    if name is not None:
+        return TEMPLATES[name]
     if PROMPT_KEY in metadata:
         try:
             text = continued(metadata[PROMPT_KEY])
@@ -384,18 +339,19 @@ class Prompter:
         template: str | None = None,
         prompt: str | None = None,
     ) -> None:
-        if template is not None and template not in TEMPLATE_NAMES:
-            raise OptionError(f"must be one of {', '.join(TEMPLATE_NAMES)}, not {template!r}", "template")
-        if template is not None and prompt is not None:
-            raise OptionError("template and prompt cannot be combined, so leave one out")
-        if prompt is not None:
-            chosen = Template(filled(prompt), "prompt")
-        else:
-            chosen = TEMPLATES[template] if template else choose_template(metadata)
-        self.template, self._layout = chosen.name, chosen.layout(metadata, source, target)
+        chosen = self._chosen = choose_template(metadata, template, prompt)
+        self.template, self._source, self._target = chosen.name, source, target
+        self._text, self._takes = _compiled(chosen.text)[0], chosen.variables
+        self._known = {
+            "known_source": chosen.known(source, chosen.sources, "source language"),
+            "known_target": chosen.known(target, chosen.targets, "target language"),
+        }
+        self._chat: ChatTemplate | None = None
+        if chosen.turns != "none":
+            if not metadata.get(CHAT_KEY):
+                raise ModelError(NO_TEMPLATE)
+            self._chat = ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
         self._start, self._end = (control_token(metadata, name) for name in ("bos", "eos"))
-        #: Whether the model sees earlier sentences without their translations.
-        self._sources_only = "sources" in chosen.variables
         self.segments(Request("x"))  # fails now if the template cannot be used
 
     def segments(self, request: Request) -> tuple[PromptSegment, ...]:
@@ -405,19 +361,42 @@ class Prompter:
             OptionError: the template does not support glossaries, or earlier sentences.
             ModelError: the chat template does not support such a conversation.
         """
-        texts: list[str] = []
+        chosen, texts = self._chosen, list[str]()
+        for option, places in (("glossary", ("terms",)), ("context", ("context", "sources"))):
+            if getattr(request, option) and self._takes.isdisjoint(places):
+                add = f"the prompt has no field {{{places[0]}}}, so add it or leave {option} out"
+                other = f"{chosen.model} does not support it, so leave it out or use another model"
+                raise OptionError(f": {add if chosen.name == 'prompt' else other}", option)
 
         def mark(text: str) -> str:
             texts.append(clean(text))
             return f"\ue000{len(texts) - 1}\ue001"
 
-        only = self._sources_only
-        marked = Request(
-            mark(request.source),
-            tuple((mark(source), "" if only else mark(translation)) for source, translation in request.context),
-            tuple((mark(term), mark(wanted)) for term, wanted in request.glossary),
+        only = "sources" in self._takes  # the model sees earlier sentences without their translations
+        source = mark(request.source)
+        context = [(mark(before), "" if only else mark(translation)) for before, translation in request.context]
+        terms = [(mark(term), mark(wanted)) for term, wanted in request.glossary]
+        return tuple(_cut(self._rendered(source, context, terms), texts, self._end))
+
+    def _rendered(self, source: str, context: Sequence[tuple[str, str]], terms: Sequence[tuple[str, str]]) -> str:
+        """Return the prompt as one text, with marks in place of the user's texts."""
+        ours, theirs = self._source, self._target
+        rendered = self._text.render(
+            self._known,
+            source_language=ours,
+            target_language=theirs,
+            source=source,
+            terms=terms,
+            context=context,
+            sources=" ".join(sentence for sentence, _ in context),
+            names=self._chosen.names,
         )
-        return tuple(_cut(self._layout(marked), texts, self._end))
+        if self._chat is None:
+            return rendered
+        if self._chosen.turns == "message":
+            return self._chat.ask(rendered)
+        earlier = [(f"{ours.name}: {sentence}", translation) for sentence, translation in context]
+        return self._chat(rendered, earlier, f"{ours.name}: {source}", f"{theirs.name}:")
 
     def encode(self, request: Request, encode: Callable[[Sequence[PromptSegment]], list[int]]) -> tuple[int, ...]:
         """Return the prompt's ids; ``encode`` is `redraft.decoding.backend.Backend.encode`.

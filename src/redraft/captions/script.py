@@ -43,9 +43,6 @@ _FOREIGN: dict[str | None, tuple[re.Pattern[str], ...]] = {
     "Latn": (_KANA, _HAN),
 }
 
-#: Number of source words whose spellings are kept.
-_KEPT = 2048
-
 
 def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
     """Return the tokens in a script that is foreign to a language, and no words; none without a rule for its script.
@@ -80,7 +77,7 @@ def spelling_rule(
     """
     scripts = _FOREIGN.get(language.script, ())
 
-    @lru_cache(_KEPT)
+    @lru_cache(2048)  # words of the sources
     def spelt(word: str) -> frozenset[tuple[int, ...]]:
         if not any(script.search(word) for script in scripts):
             return frozenset()
@@ -101,24 +98,22 @@ def writes_own_script(metadata: Mapping[str, str]) -> bool:
     return metadata.get(OWN_SCRIPT_KEY, "").lower() == "true"
 
 
-_CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
-_OTHER = {"Hans": "Hant", "Hant": "Hans"}
-_NAMES = {"Hans": "Simplified", "Hant": "Traditional"}
+#: The two scripts of Chinese: their names, and national character sets.
+_SCRIPTS = {"Hans": ("Simplified", "gb2312"), "Hant": ("Traditional", "big5")}
 #: Characters of the other script from which on a text is in it; a single one may be a rare character or a name.
 _TELLING = 2
 
 
 def writing_of(language: Language) -> Writing:
     """Return how captions of a language are written."""
-    script = language.script
-    if script not in _CHARACTER_SETS:
+    if (script := language.script) not in _SCRIPTS:
         return Writing(labels=language.labels)
+    (other,) = _SCRIPTS.keys() - {script}
     convert = _converter(script, language.canonical.rpartition("-")[2])
     if convert is not None:
-        return Writing(lambda text: convert(text) if _foreign(text, script) else text, labels=language.labels)
-    other = _OTHER[script]
+        return Writing(lambda text: convert(text) if other in map(_only, text) else text, labels=language.labels)
     problem = (
-        f"the model wrote {_NAMES[other]} Chinese although the target language is {language.tag}: "
+        f"the model wrote {_SCRIPTS[other][0]} Chinese although the target language is {language.tag}: "
         "install redraft[chinese], which converts it, or use another model"
     )
     return Writing(problem=lambda text: problem if script_of(text) == other else "", labels=language.labels)
@@ -126,24 +121,17 @@ def writing_of(language: Language) -> Writing:
 
 def script_of(text: str) -> str | None:
     """Return the script of a Chinese text, ``Hans`` or ``Hant``; None if both are as likely."""
-    simplified, traditional = _foreign(text, "Hant"), _foreign(text, "Hans")
+    simplified, traditional = map([_only(each) for each in text].count, _SCRIPTS)
     if max(simplified, traditional) < _TELLING or simplified == traditional:
         return None
     return "Hans" if simplified > traditional else "Hant"
 
 
-def _foreign(text: str, script: str) -> int:
-    """Return how many characters of a text exist in the other script only."""
-    return sum(_in_set(each, _OTHER[script]) and not _in_set(each, script) for each in text if each >= "\u4e00")
-
-
 @cache
-def _in_set(character: str, script: str) -> bool:
-    try:
-        character.encode(_CHARACTER_SETS[script])
-    except UnicodeEncodeError:
-        return False
-    return True
+def _only(character: str) -> str | None:
+    """Return the only script that has a Chinese character; None if both or neither have it."""
+    found = [script for script, (_, encoding) in _SCRIPTS.items() if character.encode(encoding, "ignore")]
+    return found[0] if len(found) == 1 and character >= "\u4e00" else None
 
 
 @cache

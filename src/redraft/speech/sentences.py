@@ -23,10 +23,9 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from redraft.captions.align import in_common, seam
-from redraft.captions.clauses import SHORTEST, Speech, best_cut, length
+from redraft.captions.clauses import SHORTEST, goodness, length
 from redraft.captions.ending import LONG_PAUSE, Since, is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
@@ -42,6 +41,8 @@ WORDS, SECONDS = 40, 20.0
 _KEPT = 2
 #: Words among which the next cut is looked for: more than decide on it, also where two characters count as one.
 _NEAR = 8 * WORDS
+#: How good each second of a pause makes a place to cut, beside `goodness`.
+_SECOND = 1.5
 
 #: A word at whose end speakers pause, by its mark.
 _PUNCTUATED = re.compile(r"\S[.,;:!?](?:\s|$)|[。、，！？…।؟،۔።။၊៕།༎]")
@@ -138,16 +139,36 @@ class _Sentence:
         for place, (word, match) in enumerate(zip(self.words, found, strict=True)):
             (word.begin, word.end), word.sure = match.span(), place < sure
 
-    def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
-        """Return words of a text for `best_cut`; ``settled`` for words that no longer change anyway."""
-        words, begins = self.words[first:last], [each.begin for each in self.words[first + 1 : last + 1]]
-        times = [each.since.time or 0.0 for each in self.words[max(0, first - 1) : last]]
-        return Speech(
-            [each.bare for each in words],
-            [text[each.begin : end] for each, end in zip(words, [*begins, len(text)], strict=False)],
-            [after - before for before, after in pairwise(times if first else [times[0], *times])],
-            [settled or each.sure or each.since.is_settled(self.last.time) for each in words],
-        )
+    def best_cut(self, text: str, first: int, last: int, *, ended: bool) -> int | None:
+        """Return how many of some words precede the best place to cut them; None if the words there may still change.
+
+        Once there are twice as many words as allowed, they are cut even if they may change.
+
+        Args:
+            text: that with the words.
+            first: number of words before them.
+            last: number of words up to the last of them.
+            ended: whether no words follow, and none changes; what is left then has `SHORTEST` words, too.
+        """
+        words, before = self.words[first:last], 0.0
+        whole, allowed = length([each.bare for each in words]), dict[int, float]()
+        for place, word in enumerate(words[:-1], 1):
+            before += length((word.bare,))
+            if SHORTEST <= before <= WORDS and (not ended or whole - before >= SHORTEST):
+                allowed[place] = before
+        stable = [each.sure or each.since.is_settled(self.last.time) for each in words]
+        settled = [place for place in allowed if ended or stable[place - 1]]
+        if not settled and whole > 2 * WORDS:
+            settled = [*allowed]
+        ideal = min(WORDS, whole) / 2
+
+        def worth(place: int) -> float:
+            one, other = words[place - 1], words[place]
+            pause = (other.since.time or 0.0) - (one.since.time or 0.0)
+            good = goodness(text[one.begin : other.begin], other.bare) + _SECOND * min(LONG_PAUSE, max(0.0, pause))
+            return good - abs(allowed[place] - ideal) / ideal
+
+        return max(settled, key=worth, default=None)
 
     def cut_off(self, end: int, words: int) -> None:
         """Go on behind ``end`` in `text`, which is behind this many of its words."""
@@ -301,7 +322,7 @@ class SentenceCutter:
         """
         since = sentence.words[first - 1].since.time if first else sentence.start
         while self._is_long(sentence, first, near := min(last, first + _NEAR), since, ended=ended):
-            count = best_cut(sentence.speech(text, first, near, settled=ended), WORDS, ended=ended)
+            count = sentence.best_cut(text, first, near, ended=ended)
             if count is None:
                 return
             first += count

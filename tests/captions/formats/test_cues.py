@@ -14,6 +14,7 @@ import pytest
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter, divided, profile
+from redraft.captions.formats.write import Output
 from redraft.errors import OptionError
 
 SENTENCE = (
@@ -27,7 +28,7 @@ def cues(
 ) -> list[tuple[float, float, list[str]]]:
     """Start, end and lines of each cue of texts with the times of their words."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", [language], replace(form, start=start))
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), [language], replace(form, start=start)))
     for name, (begun, ended, text) in enumerate(said):
         writer.write(Caption(str(name), 1, language, text, final=True, time=ended, start=begun))
     writer.close()
@@ -125,7 +126,7 @@ def test_profile_by_name() -> None:
 def test_start() -> None:
     for text, start in ("00:00:02.5", 2.5), ("10:00:00", 36_000), ("09:59:59.96", 35_999.96):
         assert profile(f"web,start={text}").start == start
-    for bad in ("", "-1", "2.5", "10:00:60", "1:2:3:4", "99:60:00", "24:00:00", "ten", "1e3", "nan"):
+    for bad in ("", "-1", "2.5", "10:00:60", "1:2:3:4", "99:60:00", "24:00:00", "ten", "1e3", "nan", "10:00:00+01:00"):
         with pytest.raises(OptionError, match="must have start as a time such as 10:00:00, not"):
             profile(f"web,start={bad}")
 

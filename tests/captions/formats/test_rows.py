@@ -20,7 +20,7 @@ from redraft.captions.breaks import cells
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.cues import MOST_UNPAIRED, SubtitleWriter, directed
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, Writer
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Output, Writer
 from redraft.speech.sentences import in_sentences
 from tests.speech.recognised import recognised
 
@@ -58,7 +58,7 @@ def caption(utterance: str, time: float | None, text: str, *, final: bool = Fals
 def cues(captions: Sequence[Caption], width: int | None = 37) -> tuple[list[tuple[int, int, str]], str]:
     """The subtitles of captions, and the errors."""
     out, errors = io.StringIO(), io.StringIO()
-    subtitles = SubtitleWriter(out, errors, "srt", ["de"])
+    subtitles = SubtitleWriter(Output("srt", out, errors, ["de"]))
     writer = subtitles if width is None else RowsWriter(subtitles, width, lambda: 0.0)
     for each in captions:
         writer.write(each)
@@ -98,7 +98,7 @@ def test_single_times_are_those_of_the_end() -> None:
 def two_languages(*captions: Caption) -> list[tuple[int, int, list[str]]]:
     """The subtitles of captions in German and Japanese."""
     out = io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, io.StringIO(), ["de", "ja"])), 16, lambda: 0.0)
     for each in captions:
         writer.write(each)
     writer.close()
@@ -134,7 +134,7 @@ def test_lines_of_two_languages_share_cues() -> None:
 
 def test_lines_come_before_their_utterance_ends() -> None:
     out = io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, io.StringIO(), ["de", "ja"])), 16, lambda: 0.0)
     for time in (1.0, 3.0):
         writer.write(caption("1", time, "Guten Morgen, meine Damen"))
         writer.write(caption("1", time, "皆様、おはようございます。", language="ja"))
@@ -148,7 +148,7 @@ def test_lines_come_before_their_utterance_ends() -> None:
 
 def test_language_without_lines_holds_up_a_few_utterances() -> None:
     out = io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, io.StringIO(), ["de", "ja"])), 16, lambda: 0.0)
     for name in range(20):
         writer.write(caption(str(name), name * 3.0 + 3, f"Wort {name}", final=True))
     assert 20 - MOST_UNPAIRED - 2 <= out.getvalue().count("Wort") < 20
@@ -160,7 +160,7 @@ def test_language_without_lines_holds_up_a_few_utterances() -> None:
 def test_lines_of_an_utterance_that_fails_in_the_end(languages: list[str | None]) -> None:
     """Only the failure of all languages shows that it is over: its lines come before those of later utterances."""
     out, errors = io.StringIO(), io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, errors, "srt", ["de", "ja"]), 16, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, errors, ["de", "ja"])), 16, lambda: 0.0)
     for time in (1.0, 3.0):
         writer.write(caption("1", time, "Guten Morgen, meine Damen"))
     for language in languages:
@@ -188,7 +188,7 @@ def test_many_short_utterances_at_once() -> None:
 
 def test_begin_of_utterance_without_caption() -> None:
     out = io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de"]), 37, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, io.StringIO(), ["de"])), 37, lambda: 0.0)
     writer.write(replace(caption("1", 4.0, TEXT, final=True), start=0.0))
     writer.close()
     assert [(cue.start, cue.end) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")] == [
@@ -378,7 +378,7 @@ def test_cues_of_failed_finals(data: st.DataObject) -> None:
     """Whichever finals fail, the cues are in the order of the utterances, at their times."""
     languages = ("de", "fr", "ja")
     out = io.StringIO()
-    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", languages), 37, lambda: 0.0)
+    writer = RowsWriter(SubtitleWriter(Output("srt", out, io.StringIO(), languages)), 37, lambda: 0.0)
     failed: dict[str, set[str]] = {}
     for number in range(1, 12):
         name = str(number)
@@ -442,7 +442,7 @@ def test_direction_of_lines() -> None:
         assert directed([(language, text)]) == [mark + text + mark]
     for form in ("srt", "vtt"):
         out = io.StringIO()
-        writer = SubtitleWriter(out, io.StringIO(), form, ["ar"])
+        writer = SubtitleWriter(Output(form, out, io.StringIO(), ["ar"]))
         writer.write(Caption("1", 0, "ar", "مرحبا بكم", "", True, 1.0, "", speaker="Anna"))
         writer.close()
         assert "\n\u200fAnna: مرحبا بكم\u200f\n" in out.getvalue()
@@ -451,7 +451,7 @@ def test_direction_of_lines() -> None:
 def test_cue_in_both_directions() -> None:
     """Players may take the direction of the first line for all of them."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", ["he", "de"])
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), ["he", "de"]))
     for language, text in (("he", "שלום!"), ("de", "„Hallo.“")):
         writer.write(Caption("1", 0, language, text, final=True, time=3.0))
     writer.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.cues import MOST_UNPAIRED, SubtitleWriter
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, TextWriter, failure_line
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, Output, TextWriter, failure_line
 
 
 class Stream(io.StringIO):
@@ -111,7 +111,7 @@ def test_jsonl_has_type_and_fields_that_are_not_empty() -> None:
 
 def subtitles(form: str, *events: Event, languages: tuple[str, ...] = ("de",)) -> tuple[str, str]:
     out, errors = Stream(), Stream()
-    writer = SubtitleWriter(out, errors, form, languages)
+    writer = SubtitleWriter(Output(form, out, errors, languages))
     for event in events:
         writer.write(event)
         assert out.flushed == out.getvalue()
@@ -204,7 +204,7 @@ def test_language_that_never_comes_holds_nothing_back() -> None:
 def test_utterances_in_order() -> None:
     """A language that finishes later, or never, changes neither the order nor the cues."""
     out = Stream()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", ("de", "ja"))
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), ("de", "ja")))
     events: tuple[tuple[Event, int], ...] = (
         (final("1", "eins"), 0),
         (final("2", "zwei"), 0),
@@ -227,7 +227,7 @@ def test_utterances_in_order() -> None:
 
 def test_next_utterances_after_too_many_wait() -> None:
     out = Stream()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", ("de", "ja"))
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), ("de", "ja")))
     for number in range(MOST_UNPAIRED + 1):
         writer.write(final(str(number), f"de {number}"))
         if number in (1, 2):
@@ -240,7 +240,7 @@ def test_next_utterances_after_too_many_wait() -> None:
 
 def test_cue_is_on_disk_as_soon_as_the_next_one_is_known() -> None:
     out = Stream()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", ("de",))
+    writer = SubtitleWriter(Output("srt", out, io.StringIO(), ("de",)))
     for text in ("eins", "zwei"):
         writer.write(final(text, text))
     assert out.flushed.endswith("eins\n\n")
@@ -291,7 +291,7 @@ def test_times_in_order_are_no_complaint_and_others_are() -> None:
         ([final("1", "a", 0.1)], False),
     )
     for events, complained in cases:
-        writer = SubtitleWriter(io.StringIO(), io.StringIO(), "srt", ["de"])
+        writer = SubtitleWriter(Output("srt", io.StringIO(), io.StringIO(), ["de"]))
         for event in events:
             writer.write(event)
         assert writer.whole is not complained

@@ -9,17 +9,16 @@ share a cue if the second would come before the first has been read.
 from __future__ import annotations
 
 import html
-import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import time
+from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime, time
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise, zip_longest
 from math import ceil, inf
-from typing import IO
+from typing import Any
 
 import budoux
 from pysubs2.time import ms_to_times
@@ -28,7 +27,7 @@ from redraft.captions.breaks import cells, words
 from redraft.captions.clauses import goodness
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Writer, by, failure_line, put
+from redraft.captions.formats.write import Output, Writer, by, failure_line, put
 from redraft.captions.languages import known_language
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
@@ -49,6 +48,11 @@ _CLAUSE, _SHORT_WORD = 0.5, 0.3
 _NEAR = 8
 
 
+def _within(default: float, low: float, high: float) -> Any:
+    """Return a field with these bounds, a whole number if its default is one."""
+    return field(default=default, metadata={"bounds": (type(default), low, high)})
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What readers need.
@@ -64,13 +68,13 @@ class Profile:
         start: seconds that are added to all times.
     """
 
-    speed: float = 17.0
-    width: float = 42
-    lines: float = 2
-    shortest: float = 1.0
-    longest: float = 7.0
-    gap: float = 0.08
-    late: float = 1.0
+    speed: float = _within(17.0, 5, 60)
+    width: float = _within(42, 16, 80)
+    lines: float = _within(2, 1, 4)
+    shortest: float = _within(1.0, 0.5, 5)
+    longest: float = _within(7.0, 2, 60)
+    gap: float = _within(0.08, 0, 1)
+    late: float = _within(1.0, 0, 10)
     start: float = 0.0
 
     def seconds(self, text: str, language: str) -> float:
@@ -89,16 +93,6 @@ PROFILES = {
     "web": Profile(),
     "cart": Profile(speed=21, longest=10, gap=0, late=2),
 }
-#: Kinds and allowed values of the fields of a profile.
-_ALLOWED: dict[str, tuple[type[int] | type[float], float, float]] = {
-    "speed": (float, 5, 60),
-    "width": (int, 16, 80),
-    "lines": (int, 1, 4),
-    "shortest": (float, 0.5, 5),
-    "longest": (float, 2, 60),
-    "gap": (float, 0, 1),
-    "late": (float, 0, 10),
-}
 
 
 def profile(text: str) -> Profile:
@@ -110,31 +104,26 @@ def profile(text: str) -> Profile:
     name, *changes = text.split(",")
     if name not in PROFILES:
         raise OptionError(f"must be one of {', '.join(PROFILES)}, not {name!r}", "profile")
+    known = {each.name: each.metadata for each in fields(Profile)}
     given: dict[str, float] = {}
     for change in changes:
         key, _, value = change.partition("=")
-        if key == "start":
-            given[key] = _clock(value)
-            continue
-        if key not in _ALLOWED:
-            raise OptionError(f"has no field {key!r}: the fields are {', '.join([*_ALLOWED, 'start'])}", "profile")
-        kind, low, high = _ALLOWED[key]
-        with suppress(ValueError):
+        if key not in known:
+            raise OptionError(f"has no field {key!r}: the fields are {', '.join(known)}", "profile")
+        kind, low, high = known[key].get("bounds", (_seconds, 0, inf))
+        given[key] = -1
+        with suppress(ValueError, TypeError):  # of a time with a zone
             given[key] = kind(value)
-        if not low <= given.get(key, -1) <= high:
-            number = "a whole number" if kind is int else "a number"
-            raise OptionError(f"must have {key} as {number} from {low} to {high}, not {value!r}", "profile")
+        if not low <= given[key] <= high:
+            number = f"{'a whole number' if kind is int else 'a number'} from {low} to {high}"
+            wanted = "a time such as 10:00:00" if kind is _seconds else number
+            raise OptionError(f"must have {key} as {wanted}, not {value!r}", "profile")
     return replace(PROFILES[name], **given)
 
 
-def _clock(text: str) -> float:
-    try:
-        if not re.fullmatch(r"\d\d:\d\d:\d\d(\.\d+)?", text):
-            raise ValueError
-        at = time.fromisoformat(text)
-    except ValueError:
-        raise OptionError(f"must have start as a time such as 10:00:00, not {text!r}", "profile") from None
-    return at.hour * 3600 + at.minute * 60 + at.second + at.microsecond / 1e6
+def _seconds(text: str) -> float:
+    """Return a time of day in seconds."""
+    return (datetime.combine(date.min, time.fromisoformat(text)) - datetime.min).total_seconds()
 
 
 @lru_cache(maxsize=256)
@@ -323,31 +312,18 @@ class SubtitleWriter(Writer):
     example, holds up `MOST_UNPAIRED` utterances; in reading mode, so many lines.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.
-
-    Args:
-        form: ``srt`` or ``vtt``.
-        languages: order of the lines in a cue.
-        profile: what readers need.
     """
 
     #: Whether all times were usable.
     whole = True
 
-    def __init__(
-        self,
-        out: IO[str],
-        errors: IO[str],
-        form: str,
-        languages: Sequence[str],
-        profile: Profile = PROFILES["web"],
-    ) -> None:
-        self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
-        self._start, self._cues = profile.start, 0
-        self._pacer = Pacer(profile)
+    def __init__(self, to: Output) -> None:
+        self._to, self._profile, self._cues = to, to.profile or PROFILES["web"], 0
+        self._pacer = Pacer(self._profile)
         #: Utterance -> its final captions by language.
         self._waiting: dict[str, dict[str, Caption]] = {}
-        if form == "vtt":
-            put(out, "WEBVTT\n\n")
+        if to.form == "vtt":
+            put(to.out, "WEBVTT\n\n")
 
     def write(self, event: Event) -> None:
         """Put a final caption into a cue; failures go to the errors, and other captions are ignored."""
@@ -357,14 +333,14 @@ class SubtitleWriter(Writer):
             self._waiting.setdefault(event.utterance, {})[event.language] = event
             while self._waiting:
                 utterance, captions = next(iter(self._waiting.items()))
-                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._languages}:
+                if len(self._waiting) <= MOST_UNPAIRED and not captions.keys() >= {*self._to.languages}:
                     break
                 del self._waiting[utterance]
                 self.write_together([*captions.values()])
 
     def write_together(self, captions: Sequence[Caption]) -> None:
         """Write the final captions of an utterance as the next cue."""
-        ordered = sorted(captions, key=lambda caption: self._languages.index(caption.language))
+        ordered = sorted(captions, key=lambda caption: self._to.languages.index(caption.language))
         texts = {each.language: text for each in ordered if (text := printable(each.text).strip())}
         last = captions[0]
         begun, ended = self._usable(last.start), self._usable(last.time)
@@ -382,7 +358,7 @@ class SubtitleWriter(Writer):
 
     def _usable(self, time: float | None) -> float | None:
         """Return a time of the stream if it is one."""
-        if time is None or 0 <= time <= LATEST - self._start:
+        if time is None or 0 <= time <= LATEST - self._profile.start:
             return time
         if self.whole:
             self.whole = False
@@ -391,19 +367,19 @@ class SubtitleWriter(Writer):
         return None
 
     def _report(self, failure: Failure) -> None:
-        put(self._errors, failure_line(failure) + "\n")
+        put(self._to.errors, failure_line(failure) + "\n")
 
     def _put_cues(self, cues: Iterable[Cue]) -> None:
         for cue in cues:
             self._cues += 1
-            lines = directed([(each, line) for each in self._languages for line in cue.lines.get(each, ())])
+            lines = directed([(each, line) for each in self._to.languages for line in cue.lines.get(each, ())])
             times = f"{self._clock(cue.start)} --> {self._clock(cue.end)}"
-            if self._form == "vtt":
+            if self._to.form == "vtt":
                 times, lines = times.replace(",", "."), [html.escape(line, quote=False) for line in lines]
-            put(self._out, "\n".join([str(self._cues), times, *lines, "", ""]))
+            put(self._to.out, "\n".join([str(self._cues), times, *lines, "", ""]))
 
-    def _clock(self, time: float) -> str:
-        hours, minutes, seconds, rest = ms_to_times(round((time + self._start) * 1000))
+    def _clock(self, seconds: float) -> str:
+        hours, minutes, seconds, rest = ms_to_times(round((seconds + self._profile.start) * 1000))
         return f"{hours:02}:{minutes:02}:{seconds:02},{rest:03}"
 
 

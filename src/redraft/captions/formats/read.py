@@ -202,18 +202,6 @@ def finished(last: Update) -> Update:
     return Update(**{**given, "seq": last.seq + 1, "final": True})
 
 
-def ended(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items, then a final update for every utterance that has none."""
-    unfinished: dict[str, Update] = {}
-    for item in items:
-        if isinstance(item, Update):
-            unfinished[item.utterance] = item
-            if item.final:
-                del unfinished[item.utterance]
-        yield item
-    yield from map(finished, unfinished.values())
-
-
 def prefixes(text: str, lag: int = 3) -> list[str]:
     """Return the prefixes of a text as a recogniser would reveal them, ``lag`` words at a time.
 
@@ -313,14 +301,8 @@ Parsed = TypeVar("Parsed")
 
 _NAMES = *(each.name for each in fields(Update)), "type"
 _NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
-#: What `Update` does not check itself.
-_UPDATE: dict[str, Field] = {
-    "type": (lambda value: value == "update", '"update"'),
-    "utterance": (
-        lambda value: is_whole(value) or (is_text(value) and value != ""),
-        "a non-empty string or a whole number",
-    ),
-}
+#: What `Update` does not have.
+_TYPE: dict[str, Field] = {"type": (lambda value: value == "update", '"update"')}
 
 
 def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
@@ -404,10 +386,11 @@ def parse_update(found: Mapping[str, Any]) -> Update:
     for name in found:
         if name not in _NAMES:
             raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(_NAMES)}")
-    check_fields(found, _UPDATE, _NEEDED, "an update")
+    check_fields(found, _TYPE, _NEEDED, "an update")
     values = one_line(found)
     values.pop("type", None)
-    values["utterance"] = str(values["utterance"])
+    if is_whole(values["utterance"]):
+        values["utterance"] = str(values["utterance"])
     for name in ("time", "start"):
         if is_seconds(values.get(name)):
             values[name] = float(values[name])

@@ -15,7 +15,6 @@ from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import (
     Item,
-    ended,
     not_empty,
     paced,
     read_jsonl,
@@ -24,7 +23,7 @@ from redraft.captions.formats.read import (
     read_text,
 )
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import Output, SpokenWriter, Writer, open_writer
+from redraft.captions.formats.write import Output, Writer, open_writer
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.options import is_file
 from redraft.errors import InputError
@@ -179,7 +178,7 @@ def updates(
     by_line: bool = False,
     lag: int = LAG,
 ) -> Iterator[Item]:
-    """Yield the items of a file line by line.
+    """Yield the items of a file line by line; what ends its last utterances is `redraft.speech.sentences`.
 
     Args:
         form: one of `redraft.cli.shared.options.INPUTS`.
@@ -193,7 +192,7 @@ def updates(
     if form == "lines":
         items = read_lines(source)
     elif form == "jsonl":
-        items = ended(read_jsonl(source))
+        items = read_jsonl(source)
     elif form == "simulstreaming":
         items = read_simulstreaming(source)
     else:
@@ -209,7 +208,6 @@ def writer(
     push: Sequence[tuple[str, CaptionService]] = (),
     audience: Audience | None = None,
     *,
-    spoken: str | None = None,
     live: bool = False,
     profile: Profile = PROFILES["web"],
 ) -> Iterator[Writer]:
@@ -221,7 +219,6 @@ def writer(
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
         audience: what may be sent there.
-        spoken: the language that is spoken, if it is one of them.
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
     """
@@ -230,8 +227,6 @@ def writer(
         pushing.append(made := PushWriter(made, service, language, audience, lines=width is not None))
     if width is not None:
         made = RowsWriter(made, width, live=live, named=form != "jsonl")
-    if spoken is not None:
-        made = SpokenWriter(made, spoken)
     try:
         yield made
     except KeyboardInterrupt:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redraft import protocol
 from redraft.captions.events import Caption
-from redraft.captions.formats.cues import PROFILES
 from redraft.captions.formats.write import Output, Writer, open_writer, spoken
 from redraft.captions.languages import known_language, same_of
 from redraft.protocol.codes import Refused
@@ -205,7 +204,7 @@ class Transcript:
     def text(self, form: str, targets: Sequence[str]) -> str:
         """Export all captions that readers may see, in one of `TRANSCRIPTS`."""
         out = io.StringIO()
-        writer = open_writer(Output(form, out, io.StringIO(), targets, PROFILES["web"]))
+        writer = open_writer(Output(form, out, io.StringIO(), targets))
         for utterance in list(self.ended):
             self._write(utterance, writer, targets)
         writer.close()
@@ -224,7 +223,7 @@ class Transcript:
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
         out = io.StringIO()
-        writer, written = open_writer(Output(form, out, io.StringIO(), targets, PROFILES["web"])), 0
+        writer, written = open_writer(Output(form, out, io.StringIO(), targets)), 0
         while True:
             changed, closed = self._changed, self.closed
             end = min(written + _SLICE, len(self.ended))

@@ -83,11 +83,12 @@ def viz(
 
     from redraft.captions.languages import parse_languages
     from redraft.cli.shared import stream
+    from redraft.speech.sentences import in_sentences
     from redraft_bench import viz as drafts
 
     languages = parse_languages(to)
     with stream.opened(file, form) as source:
-        read = stream.updates(source, form, None, lag=lag)
+        read = in_sentences(stream.updates(source, form, None, lag=lag), whole=True)
         items = list(islice(filter(_is_final, read) if ddg else read, updates))
     if ddg:
         if not items:

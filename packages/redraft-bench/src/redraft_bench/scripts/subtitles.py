@@ -28,6 +28,7 @@ import pysubs2
 from redraft.captions.breaks import cells, words
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.cues import PROFILES, Profile, SubtitleWriter
+from redraft.captions.formats.write import Output
 from redraft.captions.words import UNBREAKABLE
 from redraft.models import shipped_path
 from redraft.signature import signature, text_hash
@@ -78,7 +79,7 @@ def _translated(translator: Translator, segment: Segment) -> Spoken:
 def ours(spoken: Sequence[Spoken], to: str, profile: Profile) -> str:
     """Return Redraft's subtitles."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, sys.stderr, "srt", [to], profile)
+    writer = SubtitleWriter(Output("srt", out, sys.stderr, [to], profile))
     for number, each in enumerate(spoken):
         writer.write(Caption(str(number), 1, to, each.text, final=True, time=each.end, start=each.start))
     writer.close()
