@@ -33,7 +33,6 @@ from redraft.speech.audio import Samples, library
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
-from redraft.speech.servers import ServerRecogniser
 
 ENTRY_POINT_GROUP = "redraft.recognisers"
 #: The recogniser that is chosen by language, among the installed ones.
@@ -122,6 +121,8 @@ def open_recogniser(
     made: Recogniser
     if "://" in spec:
         check_recogniser(spec)
+        from redraft.speech.servers import ServerRecogniser  # needs an extra
+
         made = ServerRecogniser(spec, news=news)
         when_over(made.hurried.set)
     else:
