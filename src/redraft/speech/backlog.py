@@ -34,7 +34,6 @@ class Backlog:
     Args:
         items: what to read; only the thread uses it.
         languages: those in which every utterance needs a final caption.
-        live: whether the input is live.
         clock: returns the time in seconds.
     """
 

@@ -52,7 +52,6 @@ class RecogniserProcess:
         audio: the audio so far, which waits until it is recognised; it may be fed before the process is started.
         recognised: number of samples recognised so far.
         killed: whether it was killed; its later output is to be ignored.
-        opens: as given.
 
     Args:
         command: command line of the process, see `redraft.speech.worker`.

@@ -60,15 +60,7 @@ class RecogniserOptions:
         return self.languages[0] if len(self.languages) == 1 else AUTO
 
     def check_language(self, name: str, allowed: Sequence[str]) -> None:
-        """Check that a recogniser supports the languages.
-
-        Args:
-            name: name of the recogniser or model, for the message.
-            allowed: codes of the languages that it supports.
-
-        Raises:
-            OptionError: a language is not one of ``allowed``.
-        """
+        """Raise `OptionError`, with the name of the recogniser or model, for a language that is not ``allowed``."""
         for language in self.languages or (AUTO,):
             if language not in allowed:
                 raise OptionError(f"{name} recognises {', '.join(allowed)}, not {language!r}")
@@ -134,9 +126,7 @@ def open_recogniser(
 def resolve(spec: str, language: str = "en") -> str:
     """Return ``NAME:MODEL`` for a recogniser that leaves its name or model open; others are returned as they are.
 
-    Args:
-        spec: the recogniser.
-        language: as for `open_recogniser`.
+    Arguments are those of `open_recogniser`.
 
     Raises:
         OptionError: no recogniser has this name, or it has no model for the language, or no one for all of several.
@@ -164,13 +154,7 @@ def _codes(language: str) -> tuple[str, ...]:
 
 
 def _chosen(language: str) -> str:
-    """Return the name of the recogniser for a language.
-
-    It is the first that is installed and has a model for the language or, if none is installed, the first with a model.
-
-    Raises:
-        OptionError: no recogniser has a model for the language.
-    """
+    """Return the name of the first recogniser that has a model for a language; one that is installed comes first."""
     found: list[tuple[bool, float, str]] = []
     codes = _codes(language) or (AUTO,)
     for name, point in _points().items():

@@ -138,10 +138,7 @@ class AudioStream:
     """A stream with its recogniser, or one that waits for the stream before it to end.
 
     Attributes:
-        wanted: what its client has asked for.
-        name: prefix of its utterances' names.
         process: its recogniser, in which its audio waits from the beginning.
-        sentences: cuts what is recognised.
         transcript: what is recognised, as updates; its utterances are numbered anew for the client.
         time: time of the stream's first sample in seconds of the session.
         first: position of the recogniser's first sample.
@@ -153,7 +150,6 @@ class AudioStream:
         numbers: name of each of this recogniser's utterances -> its number.
         newest: utterance number -> its newest update, for recent utterances.
         last: the newest of them all.
-        progress: the recogniser's last progress.
     """
 
     def __init__(self, wanted: protocol.Audio, process: RecogniserProcess, *, whole: bool = False) -> None:
