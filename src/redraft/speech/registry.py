@@ -86,12 +86,7 @@ def check_recogniser(spec: str) -> str:
 
 
 def open_recogniser(
-    spec: str,
-    language: str = "en",
-    pause: float = PAUSE,
-    punctuation: str | None = None,
-    news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = bool,
+    spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
 ) -> Recogniser:
     """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
@@ -100,9 +95,6 @@ def open_recogniser(
         language: tag or name of the spoken language; several with commas between, or ``auto`` for any.
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.registry`.
-        news: called with one sentence when a server stays away, and when it is back.
-        when_over: called with what is to be called, from any thread, once the end of the audio is asked for: a server
-            that is away is then waited for no longer.
 
     Raises:
         OptionError: no recogniser has this name, or it lacks the model or the language.
@@ -112,15 +104,13 @@ def open_recogniser(
     """
     made: Recogniser
     if "://" in spec:
-        check_recogniser(spec)
         from redraft.speech.servers import ServerRecogniser  # needs an extra
 
-        made = ServerRecogniser(spec, news=news)
-        when_over(made.hurried.set)
+        made = ServerRecogniser(spec)
     else:
         name, _, model = resolve(spec, language).partition(":")
         made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
-    return made if punctuation is None else punctuated(made, punctuator(punctuation))
+    return punctuated(made, punctuation)
 
 
 def resolve(spec: str, language: str = "en") -> str:
@@ -201,8 +191,14 @@ def punctuator(folder: str) -> Callable[[str], str]:
         raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
 
 
-def punctuated(recogniser: Recogniser, punctuate: Callable[[str], str]) -> Recogniser:
-    """Return a recogniser with punctuated hypotheses; a final full stop is added only at the end of the utterance."""
+def punctuated(recogniser: Recogniser, folder: str | None) -> Recogniser:
+    """Return a recogniser whose hypotheses a model punctuates (`punctuator`), unless it is None.
+
+    A final full stop is added only at the end of the utterance.
+    """
+    if folder is None:
+        return recogniser
+    punctuate = punctuator(folder)
 
     def recognise(blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
         mixed = False
