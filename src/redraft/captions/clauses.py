@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from redraft.captions.ending import LONG_PAUSE
 from redraft.captions.sentence import ends_sentence
@@ -34,19 +35,64 @@ _BEGINNINGS = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Words that are too long for one caption.
+
+    Attributes:
+        words: the words without case and punctuation.
+        texts: each word with its punctuation and what follows up to the next one.
+        pauses: seconds between each word and the one before it.
+        settled: whether each word, and those before it, no longer change.
+    """
+
+    words: Sequence[str]
+    texts: Sequence[str]
+    pauses: Sequence[float]
+    settled: Sequence[bool]
+
+
 def length(words: Sequence[str]) -> float:
     """Return the length of a text in words; in scripts written without spaces, two characters count as one."""
     return len(words) - sum(1 for word in words if _UNSPACED_WORD.match(word)) / 2
 
 
-def goodness(before: str, after: str, pause: float = 0.0) -> float:
-    """Return how good it is to cut between two words; 0 if nothing speaks for it.
+def best_cut(speech: Speech, longest: float, *, ended: bool) -> int | None:
+    """Return the number of words before the best place to cut; None if the words there may still change.
+
+    Once there are twice as many words as allowed, they are cut even if they may change.
+
+    Args:
+        speech: the words.
+        longest: the most words before the place.
+        ended: whether no words follow; the rest then has `SHORTEST` words, too.
+    """
+    whole, before = length(speech.words), 0.0
+    allowed: dict[int, float] = {}
+    for place, word in enumerate(speech.words[:-1], 1):
+        before += length((word,))
+        if SHORTEST <= before <= longest and (not ended or whole - before >= SHORTEST):
+            allowed[place] = before
+    settled = [place for place in allowed if speech.settled[place - 1]]
+    if not settled and whole > 2 * longest:
+        settled = [*allowed]
+    if not settled:
+        return None
+    ideal = min(longest, whole) / 2
+
+    def worth(place: int) -> float:
+        pause = _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))
+        return goodness(speech.texts[place - 1], speech.words[place]) + pause - abs(allowed[place] - ideal) / ideal
+
+    return max(settled, key=worth)
+
+
+def goodness(before: str, after: str) -> float:
+    """Return how good it is to cut between two words, by their texts alone; 0 if nothing speaks for it.
 
     Args:
         before: a word with its punctuation and what follows up to the next one.
         after: the next one.
-        pause: seconds between them.
     """
     marked = _END if ends_sentence(before) else _MARK if _MARKED.search(before) else 0.0
-    begins = _BEGINS if bare(after) in _BEGINNINGS else 0.0
-    return marked + begins + _SECOND * min(LONG_PAUSE, max(0.0, pause))
+    return marked + (_BEGINS if bare(after) in _BEGINNINGS else 0.0)

@@ -23,9 +23,10 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from redraft.captions.align import in_common, seam
-from redraft.captions.clauses import SHORTEST, goodness, length
+from redraft.captions.clauses import SHORTEST, Speech, best_cut, length
 from redraft.captions.ending import LONG_PAUSE, Since, is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
@@ -137,32 +138,16 @@ class _Sentence:
         for place, (word, match) in enumerate(zip(self.words, found, strict=True)):
             (word.begin, word.end), word.sure = match.span(), place < sure
 
-    def best_cut(self, text: str, words: list[_Word], *, ended: bool) -> int | None:
-        """Return the number of words before the best place to cut some of `words`; None if they may still change there.
-
-        Once there are twice as many words as allowed, they are cut even if they may change.
-
-        Args:
-            ended: whether no words follow, and none changes; the rest then has `SHORTEST` words, too.
-        """
-        whole, before = length([each.bare for each in words]), 0.0
-        allowed, settled = dict[int, float](), list[int]()
-        for place, word in enumerate(words[:-1], 1):
-            before += length((word.bare,))
-            if SHORTEST <= before <= WORDS and (not ended or whole - before >= SHORTEST):
-                allowed[place] = before
-                if ended or word.sure or word.since.is_settled(self.last.time):
-                    settled.append(place)
-        if not settled and whole > 2 * WORDS:
-            settled = [*allowed]
-        ideal = min(WORDS, whole) / 2
-
-        def worth(place: int) -> float:
-            word, after = words[place - 1 : place + 1]
-            pause = (after.since.time or 0.0) - (word.since.time or 0.0)
-            return goodness(text[word.begin : after.begin], after.bare, pause) - abs(allowed[place] - ideal) / ideal
-
-        return max(settled, key=worth, default=None)
+    def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
+        """Return words of a text for `best_cut`; ``settled`` for words that no longer change anyway."""
+        words, begins = self.words[first:last], [each.begin for each in self.words[first + 1 : last + 1]]
+        times = [each.since.time or 0.0 for each in self.words[max(0, first - 1) : last]]
+        return Speech(
+            [each.bare for each in words],
+            [text[each.begin : end] for each, end in zip(words, [*begins, len(text)], strict=False)],
+            [after - before for before, after in pairwise(times if first else [times[0], *times])],
+            [settled or each.sure or each.since.is_settled(self.last.time) for each in words],
+        )
 
     def cut_off(self, end: int, words: int) -> None:
         """Go on behind ``end`` in `text`, which is behind this many of its words."""
@@ -266,23 +251,22 @@ class SentenceCutter:
     def _cut(self, sentence: _Sentence) -> Iterator[Update]:
         """Yield the last update of every sentence that has ended or is too long."""
         text, done, gone = sentence.text, 0, 0
-        for end, words in self._cuts(sentence, text):
+        for end, words, seen in self._cuts(sentence, text):
             goes_on = words < len(sentence.words)
-            over = sentence.words[words - 1].since.time if goes_on else sentence.last.time
-            made = self._made(sentence, text[done:end].strip(), over, final=True, goes_on=goes_on)
-            yield made
-            sentence.start, sentence.name, sentence.seq = made.time, "", 0
+            over = _later(seen, sentence.start) if goes_on else sentence.last.time
+            yield self._made(sentence, text[done:end].strip(), over, final=True, goes_on=goes_on)
+            sentence.start, sentence.name, sentence.seq = over, "", 0
             done, gone = end, words
         if done:
             sentence.cut_off(done, gone)
 
-    def _cuts(self, sentence: _Sentence, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where a text is cut: the place, and the number of words before it."""
+    def _cuts(self, sentence: _Sentence, text: str) -> Iterator[tuple[int, int, float | None]]:
+        """Yield where a text is cut: the place, the number of words before it, and since when they are unchanged."""
         first, final = 0, sentence.last.final
         for end, words in [] if self._whole else self._over(sentence, text):
             if words > first:
                 yield from self._clauses(sentence, text, first, words, ended=True)
-                yield end, words
+                yield end, words, sentence.words[words - 1].since.time
                 first = words
         yield from self._clauses(sentence, text, first, len(sentence.words), ended=final)
 
@@ -307,7 +291,7 @@ class SentenceCutter:
 
     def _clauses(
         self, sentence: _Sentence, text: str, first: int, last: int, *, ended: bool
-    ) -> Iterator[tuple[int, int]]:
+    ) -> Iterator[tuple[int, int, float | None]]:
         """Yield where words are cut because there are too many of them, as `_cuts`.
 
         Args:
@@ -315,19 +299,21 @@ class SentenceCutter:
             last: number of words up to the last of them.
             ended: whether they no longer change.
         """
-        time = sentence.last.time
-        while True:
-            words = sentence.words[first : min(last, first + _NEAR)]
-            since = sentence.words[first - 1].since.time if first else sentence.start
-            seconds = 0.0 if ended or since is None or time is None else time - since
-            size = length([each.bare for each in words])
-            times = _KEPT if self._whole and not first and sentence.cut is None else 1
-            if size <= times * WORDS and (seconds <= times * SECONDS or size <= 2 * SHORTEST):
-                return
-            if (count := sentence.best_cut(text, words, ended=ended)) is None:
+        since = sentence.words[first - 1].since.time if first else sentence.start
+        while self._is_long(sentence, first, near := min(last, first + _NEAR), since, ended=ended):
+            count = best_cut(sentence.speech(text, first, near, settled=ended), WORDS, ended=ended)
+            if count is None:
                 return
             first += count
-            yield _behind_marks(text, sentence.words[first - 1].end), first
+            before = sentence.words[first - 1]
+            since = before.since.time
+            yield _behind_marks(text, before.end), first, since
+
+    def _is_long(self, sentence: _Sentence, first: int, last: int, since: float | None, *, ended: bool) -> bool:
+        words, time = length([each.bare for each in sentence.words[first:last]]), sentence.last.time
+        times = _KEPT if self._whole and not (first or sentence.cut is not None) else 1
+        seconds = 0.0 if ended or since is None or time is None else time - since
+        return words > times * WORDS or (seconds > times * SECONDS and words > 2 * SHORTEST)
 
     def _end(self, sentence: _Sentence) -> Iterator[Update]:
         """Yield the last update of the sentence at the end of an utterance; unless the next one may continue it."""
@@ -356,9 +342,8 @@ class SentenceCutter:
         """Return the next update of a sentence, not before its start."""
         last, start = sentence.last, sentence.start
         sentence.name = sentence.name or self._new_name(last.utterance)
-        time = time if time is None or start is None else max(time, start)  # a recogniser's times may run backwards
         about = last.speaker, committed, goes_on, last.language, start
-        made = Update(sentence.name, sentence.seq, text, final, time, *about)
+        made = Update(sentence.name, sentence.seq, text, final, _later(time, start), *about)
         sentence.seq += 1
         return made
 
@@ -386,6 +371,11 @@ def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item
 def _is_over(waiting: _Sentence, time: float) -> bool:
     paused = waiting.last.time
     return paused is not None and abs(time - paused) > LONG_PAUSE  # also of a clock that starts again
+
+
+def _later(time: float | None, start: float | None) -> float | None:
+    """Return a time, or the start of its sentence if a recogniser's times run backwards."""
+    return time if time is None or start is None else max(time, start)
 
 
 def _boundary(cut: str, behind: list[str], text: str) -> int:
