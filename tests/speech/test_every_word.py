@@ -15,6 +15,7 @@ import pytest
 
 from redraft.captions.events import Order, Update
 from redraft.captions.formats.read import Item, ended, read_jsonl, read_lines, read_simulstreaming, read_text
+from redraft.speech import servers
 from redraft.speech.audio import RATE
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter, in_sentences
@@ -172,7 +173,7 @@ def test_servers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for seed in range(STREAMS):
         talk = Talk(random.Random(seed))
         connection = Scripted(list(MESSAGES[name](talk)), talk.random)
-        monkeypatch.setattr("redraft.speech.servers.connect", lambda *_, made=connection, **__: made)
+        monkeypatch.setattr(servers, "connect", lambda *_, made=connection, **__: made)
         server = ServerRecogniser(f"{name}:ws://test")
         connection.allowed = 1
         whole = talk.random.choice(WHOLE)
