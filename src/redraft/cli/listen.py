@@ -58,8 +58,6 @@ def _list_recognisers() -> None:
 
 
 def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[Any], Any]:
-    """Return an option that prints a list and exits."""
-
     def callback(context: click.Context, _: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:
             print_list()

@@ -138,7 +138,6 @@ def resolve(spec: str, language: str = "en") -> str:
 
 
 def _codes(language: str) -> tuple[str, ...]:
-    """Return the codes of the languages in ``language`` of `open_recogniser`."""
     named = () if language == AUTO else language.split(",")
     return tuple(dict.fromkeys(parse_language(each, "source language").code for each in named))
 

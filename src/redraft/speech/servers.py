@@ -199,7 +199,6 @@ class ServerRecogniser:
                 yield from self._received(0)
 
     def _rest(self) -> Iterator[Recognised]:
-        """Yield everything until the server has finished."""
         self._socket.send(self._dialect.goodbye)
         answered, latest = self._socket.ping(), time.monotonic()
         while not self._dialect.over:

@@ -366,7 +366,6 @@ class SessionAudio:
             self._fail(f"{dropped / RATE:.1f} seconds of audio were dropped")
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
-        """Continue after missing samples."""
         self._recognisers.metrics.lost_audio.inc(samples / RATE)
         stream.process.skip(samples)
 
