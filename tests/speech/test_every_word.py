@@ -17,10 +17,9 @@ from redraft.captions.events import Order, Update
 from redraft.captions.formats.read import Item, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.speech import servers
 from redraft.speech.audio import RATE
-from redraft.speech.dialects import sherpa, vosk
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter, in_sentences
-from redraft.speech.servers import ServerRecogniser, overhear
+from redraft.speech.servers import ServerRecogniser
 
 #: Random streams of each kind; more for a long search: WORD_STREAMS=10000.
 STREAMS = int(os.environ.get("WORD_STREAMS", "40"))
@@ -107,48 +106,41 @@ def sherpa_messages(talk: Talk) -> Iterator[dict[str, Any]]:
 
 
 class Scripted:
-    """A connection over which the messages of a server come, a few with each block of audio."""
+    """A connection over which a server's messages come, a few with each block of audio; then it is closed, or left."""
 
-    closed_well = closed = ConnectionError
-
-    def __init__(self, dialect: Any, messages: Sequence[dict[str, Any]], random: random.Random) -> None:
-        self.dialect, self.random, self.ending, self.url = dialect, random, False, "ws://test"
-        self.waiting, self.allowed = list(messages), 1
-        self.hurried, self.origin = threading.Event(), 0.0
+    def __init__(self, messages: Sequence[dict[str, Any]], random: random.Random) -> None:
+        self.random, self.waiting, self.allowed = random, list(messages), 1
+        self.left: threading.Event | None = None
 
     def send(self, message: str | bytes) -> None:
         self.allowed = self.random.randint(1, 3)
 
-    def receive(self, timeout: float | None) -> Iterator[Any]:
-        if not self.waiting:
-            if timeout != 0:
-                self.dialect.over = True
-                return
+    def recv(self, timeout: float) -> str:
+        from websockets.exceptions import ConnectionClosedOK
+
+        if timeout == 0 and not (self.waiting and self.allowed):
             raise TimeoutError
-        if timeout == 0 and not self.allowed:
+        if not self.waiting:
+            if self.left is None:
+                raise ConnectionClosedOK(None, None)
+            self.left.set()
             raise TimeoutError
         self.allowed -= 1
-        yield from self.dialect.read(json.dumps(self.waiting.pop(0)), 0.0)
+        return json.dumps(self.waiting.pop(0))
 
     def ping(self) -> threading.Event:
         answered = threading.Event()
         answered.set()
         return answered
 
-    def again(self) -> None:
-        raise AssertionError
+    def __enter__(self) -> Scripted:
+        return self
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 
-#: What recognisers use of a connection, apart from its data.
-CONNECTION = ("closed_well", "closed", "send", "receive", "ping", "again", "close")
-
-DIALECTS: dict[str, tuple[Any, Callable[[Talk], Iterator[dict[str, Any]]]]] = {
-    "sherpa": (sherpa, sherpa_messages),
-    "vosk": (vosk, vosk_messages),
-}
+MESSAGES: dict[str, Callable[[Talk], Iterator[dict[str, Any]]]] = {"sherpa": sherpa_messages, "vosk": vosk_messages}
 
 
 #: Sentences, utterances that are cut only if they are too long, and utterances as they come.
@@ -176,20 +168,21 @@ def check(items: Iterable[Item], talk: Talk, seed: int) -> None:
     assert plain("".join(made)) == plain("".join(talk.words)), seed
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("name", MESSAGES)
 def test_servers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    module, messages = DIALECTS[name]
     for seed in range(STREAMS):
         talk = Talk(random.Random(seed))
-        server = Scripted(module.dialect(), list(messages(talk)), talk.random)
-        made_of = vars(server) | {name: getattr(server, name) for name in CONNECTION}
-        monkeypatch.setattr(servers.Server, "__init__", lambda self, *_, made_of=made_of: self.__dict__.update(made_of))
+        connection = Scripted(list(MESSAGES[name](talk)), talk.random)
+        monkeypatch.setattr(servers, "connect", lambda *_, made=connection, **__: made)
+        server = ServerRecogniser(f"{name}:ws://test")
+        connection.allowed = 1
         whole = talk.random.choice(WHOLE)
         if talk.random.random() < 0.5:
-            made = cut(overhear("test"), whole)
+            connection.left = server.hurried
+            made = cut(server.overhear(), whole)
         else:
-            blocks = (np.zeros(RATE // 10, np.float32) for _ in range(len(server.waiting) // 2 + 1))
-            made = transcribe(blocks, ServerRecogniser("test"), None if whole is None else SentenceCutter(whole=whole))
+            blocks = (np.zeros(RATE // 10, np.float32) for _ in range(len(connection.waiting) // 2 + 1))
+            made = transcribe(blocks, server, None if whole is None else SentenceCutter(whole=whole))
         check(made, talk, seed)
 
 

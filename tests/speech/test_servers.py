@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from redraft.errors import InputError, MissingExtra
 from redraft.speech import servers
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import transcribe
-from redraft.speech.servers import ServerRecogniser, overhear
+from redraft.speech.servers import ServerRecogniser
 from tests.speech.servers import QUICK, Died, Talk, serving
 
 
@@ -129,13 +131,15 @@ def test_server_that_stays_away_keeps_what_it_has_ended() -> None:
 
 def test_server_that_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has sent before it closed is read, even if the connection is found closed by sending."""
-    ping = servers.Server.ping
+    from websockets.sync.connection import Connection
 
-    def late(server: servers.Server) -> threading.Event:
+    ping = Connection.ping
+
+    def late(connection: Connection) -> threading.Event:
         time.sleep(0.2)
-        return ping(server)
+        return ping(connection)
 
-    monkeypatch.setattr(servers.Server, "ping", late)
+    monkeypatch.setattr(Connection, "ping", late)
     with serving(vosk()) as url:
         assert finals(recognised_by(f"vosk:{url}", 2.5)) == [*TENS, "20 21 22 23 24"]
 
@@ -172,14 +176,14 @@ def test_server_that_hangs_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the end was asked for, a server that does not even answer a ping is not waited for as long as others."""
     monkeypatch.setattr(deadlines, "LAST", 0.1)
     monkeypatch.setattr(servers, "_ASKED", 0.05)
-    monkeypatch.setattr(servers.Server, "ping", lambda _: threading.Event())
+    monkeypatch.setattr("websockets.sync.connection.Connection.ping", lambda _: threading.Event())
 
     def mute(socket: Any) -> None:
         for _ in socket:
             pass
 
     with serving(mute) as url:
-        recogniser = servers.ServerRecogniser(f"sherpa:{url}")
+        recogniser = ServerRecogniser(f"sherpa:{url}")
         recogniser.hurried.set()
         (failure,) = recogniser(iter(()))
     assert failure == Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")
@@ -213,9 +217,9 @@ def test_no_server() -> None:
 
 
 def test_without_websockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "websockets", None)
+    monkeypatch.setitem(sys.modules, "websockets.exceptions", None)
     with pytest.raises(MissingExtra, match=r"websockets, which is not installed: pip install 'redraft\[listen\]'"):
-        ServerRecogniser("vosk:ws://127.0.0.1:1")
+        importlib.reload(servers)
 
 
 def broadcasting(*texts: str, dies: bool = True) -> Talk:
@@ -234,7 +238,7 @@ def test_server_that_listens_by_itself() -> None:
     first = broadcasting('{"text": "one"}', "nonsense", '{"partial": "tw"}')
     second = broadcasting('{"partial": "three"}', '{"text": "three four"}')
     with serving(first, second, broadcasting()) as url:
-        items = list(overhear(f"vosk:{url}", Backoff(0.01, 0.02, 0.2)))
+        items = list(ServerRecogniser(f"vosk:{url}", Backoff(0.01, 0.02, 0.2)).overhear())
     assert finals(items) == ["one", "tw", "three four"]
     failures = [item.message for item in items if isinstance(item, Failure)]
     assert "a message of" in failures[0] and "the connection was lost" in failures[1] and len(failures) == 2
@@ -251,7 +255,9 @@ def test_server_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         assert left.wait(20)
 
     with serving(talk) as url:
-        items = list(overhear(f"vosk:{url}", QUICK, when_over=lambda stop: threading.Timer(0.4, stop).start()))
+        server = ServerRecogniser(f"vosk:{url}", QUICK)
+        threading.Timer(0.4, server.hurried.set).start()
+        items = list(server.overhear())
         left.set()
     assert finals(items) == ["one", "two"]
 
@@ -282,15 +288,15 @@ def test_news_of_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(vosk(dies_at=3), vosk()) as url:
         list(transcribe(counted(2.0), ServerRecogniser(f"vosk:{url}", QUICK, news.append)))
     assert not news
-    connected, refusals = servers.Server._connected, [InputError("the recogniser cannot be reached")] * 3
+    connect, refusals = ServerRecogniser._connect, [InputError("the recogniser cannot be reached")] * 3
 
-    def refusing(server: servers.Server) -> Any:
+    def refusing(server: ServerRecogniser) -> None:
         if news_expected and refusals:
             raise refusals.pop()
-        return connected(server)
+        connect(server)
 
     news_expected = False
-    monkeypatch.setattr(servers.Server, "_connected", refusing)
+    monkeypatch.setattr(ServerRecogniser, "_connect", refusing)
     with serving(vosk(dies_at=3), vosk()) as url:
         recogniser = ServerRecogniser(f"vosk:{url}", QUICK, news.append)
         news_expected = True
@@ -301,4 +307,4 @@ def test_news_of_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_server_announces_its_end() -> None:
     with serving(broadcasting('{"text": "A", "segment": 0}', "Done!", dies=False)) as url:
-        assert finals(list(overhear(f"sherpa:{url}", QUICK))) == ["A"]
+        assert finals(list(ServerRecogniser(f"sherpa:{url}", QUICK).overhear())) == ["A"]

@@ -12,6 +12,7 @@ import pytest
 from redraft.captions.events import Update
 from redraft.errors import MissingExtra, ModelError, OptionError
 from redraft.models.hub import SPEECH
+from redraft.speech import registry
 from redraft.speech.audio import RATE
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser, punctuated, punctuator
@@ -160,9 +161,10 @@ def test_without_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 class TestPunctuation:
-    def test_of_utterance(self) -> None:
+    def test_of_utterance(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(registry, "punctuator", lambda _: lambda text: text.capitalize() + ".")
         recogniser = Scripted(words=4, sentence="i have a dog")
-        items = transcribe(silence(2.1), punctuated(recogniser, lambda text: text.capitalize() + "."))
+        items = transcribe(silence(2.1), punctuated(recogniser, "folder"))
         texts = [item.text for item in items if isinstance(item, Update)]
         assert texts == ["I", "I have", "I have a", "I have a dog."]
         assert recogniser.closed

@@ -18,6 +18,7 @@ from redraft.errors import InputError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
+    from redraft.speech.recogniser import Recogniser
 
 EXAMPLES = """\b
 Examples:
@@ -57,8 +58,6 @@ def _list_recognisers() -> None:
 
 
 def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[Any], Any]:
-    """Return an option that prints a list and exits."""
-
     def callback(context: click.Context, _: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:
             print_list()
@@ -125,7 +124,7 @@ def listen(
     from redraft.captions.style import Style
     from redraft.speech.delay import Watch
     from redraft.speech.microphone import Microphone
-    from redraft.speech.registry import AUTO, resolve
+    from redraft.speech.registry import AUTO, punctuated, resolve
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
     common.refuse_idle(
@@ -141,8 +140,6 @@ def listen(
 
     live = file in (None, "-") or speed is not None
     watch = Watch(notice, live=live, speed=speed or 1.0)
-    if "://" in recogniser:
-        watch.remedy = "look at its server, and at the network between"
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
@@ -166,7 +163,16 @@ def listen(
             blocks = blocks if speed is None else at_speed(blocks, speed, sleep=ending.sleep)
             blocks = watch.blocks(ending.until(blocks))
         announced = _announced(blocks, f"recogniser {recogniser}, audio from {origin}")
-        made = process.isolated(recogniser, spoken, pause, punctuation, watch.news, ending.when_asked)
+        made: Recogniser
+        if "://" in recogniser:  # needs no process of its own
+            from redraft.speech.servers import ServerRecogniser
+
+            watch.remedy = "look at its server, and at the network between"
+            server = ServerRecogniser(recogniser, news=watch.news)
+            ending.when_asked(server.hurried.set)
+            made = punctuated(server, punctuation)
+        else:
+            made = process.isolated(recogniser, spoken, pause, punctuation)
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
         yield watch.recognised(items)
 

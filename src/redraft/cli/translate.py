@@ -58,11 +58,12 @@ def translate(file: str, form: str | None, rate: float | None, sentences: bool |
 
         ending.live = remote or rate is not None
         if remote:
-            from redraft.speech.servers import overhear
+            from redraft.speech.servers import ServerRecogniser
 
             ending.endless = True
-            items = overhear(form, news=notice, when_over=ending.when_asked)
-            yield in_sentences(items, whole=not sentences)
+            server = ServerRecogniser(form, news=notice)
+            ending.when_asked(server.hurried.set)
+            yield in_sentences(server.overhear(), whole=not sentences)
             return
         with stream.opened(file, form, ending) as source:
             by_line = sentences is False

@@ -253,7 +253,6 @@ def file_blocks(path: str) -> Iterator[Samples]:
 
 
 def _decoded(file: Any) -> Iterator[Samples]:
-    """Yield the samples of an open file."""
     size, mixer = max(1, round(file.samplerate * BLOCK_SECONDS)), Mixer()
     while len(read := file.read(size, dtype="float32", always_2d=True)):
         yield mixer.mixed(read)

@@ -6,20 +6,12 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from redraft.captions.events import Caption, Event, Failure, Newest, Update
 from redraft.captions.formats.read import Item
 
 #: Number of items that may wait, beyond which reading pauses, unless the input is live.
 _AHEAD = 4
-
-
-class _Read(NamedTuple):
-    """An item, and when it was read."""
-
-    item: Item
-    at: float
 
 
 class Backlog:
@@ -42,7 +34,6 @@ class Backlog:
     Args:
         items: what to read; only the thread uses it.
         languages: those in which every utterance needs a final caption.
-        live: whether the input is live.
         clock: returns the time in seconds.
     """
 
@@ -55,7 +46,8 @@ class Backlog:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items, self._clock, self.live = items, clock, live
-        self._waiting = Newest[_Read]()
+        #: Items, each with the time at which it was read; and that of the one that was taken last.
+        self._waiting = Newest[tuple[Item, float]]()
         self._taken = 0.0
         self.passed_over = 0
         self._languages = tuple(languages)
@@ -69,21 +61,20 @@ class Backlog:
     def __iter__(self) -> Iterator[Item]:
         self._thread.start()
         while (read := self._next()) is not None:
-            yield self._take(read)
+            item, self._taken = read
+            yield item
         if self._problem is not None:
             raise self._problem
 
     async def __aiter__(self) -> AsyncIterator[Item]:
-        self._thread.start()
+        items = iter(self)
         try:
-            while (read := await asyncio.to_thread(self._next)) is not None:
-                yield self._take(read)
+            while (item := await asyncio.to_thread(next, items, None)) is not None:
+                yield item
         finally:
             with self._news:  # a cancelled task has left a thread that waits
                 self._left = True
                 self._news.notify_all()
-        if self._problem is not None:
-            raise self._problem
 
     @property
     def age(self) -> float:
@@ -96,8 +87,8 @@ class Backlog:
             if not self.live:
                 self.live = True
                 waiting, self._waiting = self._waiting, Newest()
-                for read in waiting.values():
-                    self._put(read)
+                for each in waiting.values():
+                    self._put(*each)
             self._news.notify_all()
 
     def close(self) -> None:
@@ -133,7 +124,7 @@ class Backlog:
                 if (text := newest.text.strip())
             ]
 
-    def _next(self) -> _Read | None:
+    def _next(self) -> tuple[Item, float] | None:
         with self._news:
             while not (self._waiting or self._over or self._left):
                 self._news.wait(0.5)  # signals are handled in between, even during silence
@@ -141,10 +132,6 @@ class Backlog:
                 return None
             self._news.notify_all()
             return self._waiting.take()
-
-    def _take(self, read: _Read) -> Item:
-        self._taken = read.at
-        return read.item
 
     def _fill(self) -> None:
         try:
@@ -157,7 +144,7 @@ class Backlog:
                         self._news.wait()
                     if self._closed:
                         return
-                    self._put(_Read(item, self._clock()))
+                    self._put(item, self._clock())
                     self._news.notify_all()
         except BaseException as error:
             self._problem = error
@@ -166,9 +153,8 @@ class Backlog:
                 self._over = True
                 self._news.notify_all()
 
-    def _put(self, read: _Read) -> None:
-        item = read.item
+    def _put(self, item: Item, read: float) -> None:
         if self.live and isinstance(item, Update):
-            self.passed_over += self._waiting.put(read, item.utterance, final=item.final) is not None
+            self.passed_over += self._waiting.put((item, read), item.utterance, final=item.final) is not None
         else:
-            self._waiting[object()] = read
+            self._waiting[object()] = item, read

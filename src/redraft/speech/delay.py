@@ -14,8 +14,6 @@ from redraft.speech.audio import RATE, Samples
 LATE, CAUGHT_UP = 5.0, 2.5
 #: Seconds without audio after which the source has paused, so that what follows was spoken later.
 _GAP = 1.0
-
-
 #: Seconds without words after which this is reported.
 LONG = 30.0
 #: What to look at then.

@@ -108,7 +108,6 @@ def recogniser(wanted: RecogniserOptions) -> Moonshine:
 
 
 def _package() -> Any:
-    """Import the package."""
     try:
         return library("moonshine_voice")
     except MissingExtra as error:
@@ -118,12 +117,7 @@ def _package() -> Any:
 
 
 def _folder(name: str) -> Path:
-    """Return the folder of a model, which is downloaded if it is named.
-
-    Raises:
-        OptionError: it is neither the name of a model nor a folder.
-        ModelError: it cannot be downloaded.
-    """
+    """Return the folder of a model, which is downloaded if it is named."""
     if name not in MODELS:
         if not Path(name).is_dir():
             raise OptionError(f"moonshine has no model {name!r}: name one of {', '.join(MODELS)}, or a folder")
@@ -146,11 +140,7 @@ def _folder(name: str) -> Path:
 
 
 def _architecture(folder: Path, package: Any) -> Any:
-    """Return the architecture of the model in a folder, from its path and files.
-
-    Raises:
-        ModelError: the path does not contain the name of its size.
-    """
+    """Return the architecture of the model in a folder, from its path and files."""
     parts = folder.resolve().parts[-3:]
     found = [size for part in reversed(parts) for size in ("tiny", "base", "small", "medium") if size in part.lower()]
     if not found:

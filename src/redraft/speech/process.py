@@ -28,7 +28,6 @@ from redraft.speech.audio import RATE, Samples
 from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.dialect import pcm
 from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
-from redraft.speech.registry import open_recogniser
 from redraft.speech.worker import Progress, command, ended
 
 #: Maximum length in bytes of a message.
@@ -52,7 +51,6 @@ class RecogniserProcess:
         audio: the audio so far, which waits until it is recognised; it may be fed before the process is started.
         recognised: number of samples recognised so far.
         killed: whether it was killed; its later output is to be ignored.
-        opens: as given.
 
     Args:
         command: command line of the process, see `redraft.speech.worker`.
@@ -226,20 +224,8 @@ class RecogniserProcess:
             process.stdin.close()
 
 
-def isolated(
-    spec: str,
-    language: str,
-    pause: float,
-    punctuation: str | None,
-    news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = bool,
-) -> Recogniser:
-    """Open a recogniser in a process; one that is reached over the network stays in this process.
-
-    Args and exceptions are those of `redraft.speech.registry.open_recogniser`.
-    """
-    if "://" in spec:
-        return open_recogniser(spec, language, pause, punctuation, news, when_over)
+def isolated(spec: str, language: str, pause: float, punctuation: str | None) -> Recogniser:
+    """Open a recogniser in a process; args and exceptions are those of `redraft.speech.registry.open_recogniser`."""
     return IsolatedRecogniser(RecogniserProcess(command(spec, language, pause, punctuation)))
 
 

@@ -33,7 +33,6 @@ from redraft.speech.audio import Samples, library
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
-from redraft.speech.servers import ServerRecogniser
 
 ENTRY_POINT_GROUP = "redraft.recognisers"
 #: The recogniser that is chosen by language, among the installed ones.
@@ -61,15 +60,7 @@ class RecogniserOptions:
         return self.languages[0] if len(self.languages) == 1 else AUTO
 
     def check_language(self, name: str, allowed: Sequence[str]) -> None:
-        """Check that a recogniser supports the languages.
-
-        Args:
-            name: name of the recogniser or model, for the message.
-            allowed: codes of the languages that it supports.
-
-        Raises:
-            OptionError: a language is not one of ``allowed``.
-        """
+        """Raise `OptionError`, with the name of the recogniser or model, for a language that is not ``allowed``."""
         for language in self.languages or (AUTO,):
             if language not in allowed:
                 raise OptionError(f"{name} recognises {', '.join(allowed)}, not {language!r}")
@@ -95,12 +86,7 @@ def check_recogniser(spec: str) -> str:
 
 
 def open_recogniser(
-    spec: str,
-    language: str = "en",
-    pause: float = PAUSE,
-    punctuation: str | None = None,
-    news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = bool,
+    spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
 ) -> Recogniser:
     """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
@@ -109,9 +95,6 @@ def open_recogniser(
         language: tag or name of the spoken language; several with commas between, or ``auto`` for any.
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.registry`.
-        news: called with one sentence when a server stays away, and when it is back.
-        when_over: called with what is to be called, from any thread, once the end of the audio is asked for: a server
-            that is away is then waited for no longer.
 
     Raises:
         OptionError: no recogniser has this name, or it lacks the model or the language.
@@ -121,21 +104,19 @@ def open_recogniser(
     """
     made: Recogniser
     if "://" in spec:
-        check_recogniser(spec)
-        made = ServerRecogniser(spec, news=news)
-        when_over(made.hurried.set)
+        from redraft.speech.servers import ServerRecogniser  # needs an extra
+
+        made = ServerRecogniser(spec)
     else:
         name, _, model = resolve(spec, language).partition(":")
         made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
-    return made if punctuation is None else punctuated(made, punctuator(punctuation))
+    return punctuated(made, punctuation)
 
 
 def resolve(spec: str, language: str = "en") -> str:
     """Return ``NAME:MODEL`` for a recogniser that leaves its name or model open; others are returned as they are.
 
-    Args:
-        spec: the recogniser.
-        language: as for `open_recogniser`.
+    Arguments are those of `open_recogniser`.
 
     Raises:
         OptionError: no recogniser has this name, or it has no model for the language, or no one for all of several.
@@ -157,19 +138,12 @@ def resolve(spec: str, language: str = "en") -> str:
 
 
 def _codes(language: str) -> tuple[str, ...]:
-    """Return the codes of the languages in ``language`` of `open_recogniser`."""
     named = () if language == AUTO else language.split(",")
     return tuple(dict.fromkeys(parse_language(each, "source language").code for each in named))
 
 
 def _chosen(language: str) -> str:
-    """Return the name of the recogniser for a language.
-
-    It is the first that is installed and has a model for the language or, if none is installed, the first with a model.
-
-    Raises:
-        OptionError: no recogniser has a model for the language.
-    """
+    """Return the name of the first recogniser that has a model for a language; one that is installed comes first."""
     found: list[tuple[bool, float, str]] = []
     codes = _codes(language) or (AUTO,)
     for name, point in _points().items():
@@ -216,8 +190,14 @@ def punctuator(folder: str) -> Callable[[str], str]:
         raise ModelError(f"folder {folder!r} is not a punctuation model: {first_sentence(error)}") from error
 
 
-def punctuated(recogniser: Recogniser, punctuate: Callable[[str], str]) -> Recogniser:
-    """Return a recogniser with punctuated hypotheses; a final full stop is added only at the end of the utterance."""
+def punctuated(recogniser: Recogniser, folder: str | None) -> Recogniser:
+    """Return a recogniser whose hypotheses a model punctuates (`punctuator`), unless it is None.
+
+    A final full stop is added only at the end of the utterance.
+    """
+    if folder is None:
+        return recogniser
+    punctuate = punctuator(folder)
 
     def recognise(blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
         mixed = False

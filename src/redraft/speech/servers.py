@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, suppress
-from typing import Any
 
 import numpy as np
 
@@ -19,12 +18,16 @@ from redraft import deadlines
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.deadlines import Backoff
-from redraft.errors import InputError, MissingExtra
+from redraft.errors import InputError, MissingExtra, from_extra
 from redraft.proxies import is_local, needs_package, through
-from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
+from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples
 from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.dialect import Dialect, find_dialect
-from redraft.speech.recogniser import Hypothesis, Recognised, Transcript, reason
+from redraft.speech.recogniser import Recognised, Transcript, reason
+
+with from_extra("listen"):
+    from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
+    from websockets.sync.client import connect
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -34,8 +37,8 @@ _ASKED = 0.5
 _SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
 
 
-class Server:
-    """A connection to a server, reopened when it is lost.
+class ServerRecogniser:
+    """A recogniser that uses a server; the connection is reopened when it is lost.
 
     Args:
         spec: ``NAME:ws://HOST:PORT``.
@@ -43,65 +46,94 @@ class Server:
         news: called with one sentence when the server stays away after the connection was lost, and when it is back.
 
     Attributes:
-        url: the server's URL.
-        hurried: whether the end of the input was asked for, so that nothing is waited for any more.
-        dialect: the protocol, with the state of the current connection.
-        ending: whether the audio has ended; messages then no longer reset the limit of ``patience``.
-        origin: time in the stream at which the connection began.
-        closed: exception raised when the connection is lost.
-        closed_well: exception raised when the server has closed the connection normally.
+        hurried: set this once the end of the input was asked for, so that nothing is waited for any more.
 
     Raises:
         OptionError: the protocol is unknown, or the address is invalid.
         InputError: the server cannot be reached.
-        MissingExtra: the extra ``listen`` is not installed.
+        MissingExtra: the environment's proxy needs a package that is not installed.
     """
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
-        library("websockets")
-        from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
-
-        self._module, self.url = find_dialect(spec)
+        self._module, self._url = find_dialect(spec)
         self._patience, self._waits, self._news = patience, patience.waits(), news
         self.hurried = threading.Event()
         self._problem: InputError | None = None
-        self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
-        self._errors = OSError, WebSocketException, TimeoutError
-        self.ending = False
-        self._began, self.origin = time.monotonic(), 0.0
+        #: Whether the audio has ended; messages then no longer reset the limit of ``patience``.
+        self._ending = False
+        #: The audio of the current utterance, in 32-bit floats.
+        self._audio = AudioBuffer(width=4)
+        #: Returns the time in the stream in seconds; and that at which the connection began.
+        self._now: Callable[[], float] = lambda: self._audio.added / RATE
+        self._began, self._origin = time.monotonic(), 0.0
         self._stack = ExitStack()
-        self._socket = self._connected()
+        self._connect()
 
-    def _connected(self) -> Any:
-        from websockets.sync.client import connect
+    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
+        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
+        with closing(self):
+            for block in blocks:
+                self._audio.add(block.astype("<f4").tobytes())
+                yield from self._through(self._arrived)
+                self._audio.forget(self._audio.added - round(AGAIN * RATE))
+                yield self._now()
+            self._ending = True
+            yield from self._through(self._rest)
 
+    def overhear(self) -> Iterator[Item]:
+        """Yield what the server broadcasts to all clients, such as one with its own microphone.
+
+        If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
+        item is a failure.  Once `hurried` is set, the items end within half a second.
+        """
+        transcript, self._now = Transcript(), lambda: time.monotonic() - self._began
+        with closing(self):
+            while not (self._dialect.over or self.hurried.is_set()):
+                try:
+                    yield from transcript.items(self._received(_ASKED))
+                except TimeoutError:
+                    continue
+                except ConnectionClosed:
+                    yield from transcript.finish()
+                    try:
+                        self._reconnect()
+                    except InputError as error:
+                        yield Failure(str(error))
+                        return
+                    self._origin = self._now()
+            yield from transcript.finish()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._stack.close()
+
+    def _connect(self) -> None:
         self.close()
-        self.dialect: Dialect = self._module.dialect()
+        self._dialect: Dialect = self._module.dialect()
         try:
             # The queue is unbounded: a full queue would stop reading while `send` blocks.
             made = connect(
-                self.url,
+                self._url,
                 max_queue=None,
                 open_timeout=deadlines.OPENED,
                 close_timeout=deadlines.GOODBYE,
                 ping_interval=deadlines.RECOGNISER_PING,
                 ping_timeout=deadlines.RECOGNISER_PONG,
                 logger=_SILENT,
-                proxy=None if is_local(self.url) else True,
+                proxy=None if is_local(self._url) else True,
             )
-            socket = self._stack.enter_context(made)
-            if self.dialect.greeting:
-                socket.send(self.dialect.greeting)
-        except self._errors as error:
+            self._socket = self._stack.enter_context(made)
+            if self._dialect.greeting:
+                self._socket.send(self._dialect.greeting)
+        except (OSError, WebSocketException) as error:
             self.close()
-            way = through(self.url)
-            raise InputError(f"the recogniser at {self.url} cannot be reached{way}: {error}") from error
+            way = through(self._url)
+            raise InputError(f"the recogniser at {self._url} cannot be reached{way}: {error}") from error
         except ImportError as error:
-            raise MissingExtra(needs_package(self.url, "python-socks")) from error
-        return socket
+            raise MissingExtra(needs_package(self._url, "python-socks")) from error
 
-    def again(self) -> None:
-        """Reconnect, within the limits of ``patience``, and without waiting once the end was asked for.
+    def _reconnect(self) -> None:
+        """Connect again, within the limits of ``patience``, and without waiting once the end was asked for.
 
         Raises:
             InputError: the server stayed unreachable.
@@ -111,7 +143,7 @@ class Server:
             if self.hurried.wait(wait):
                 break
             try:
-                self._socket = self._connected()
+                self._connect()
             except InputError as error:
                 self._problem = error
                 if not away:
@@ -119,24 +151,27 @@ class Server:
                     away = True
                 continue
             if away:
-                self._news(f"the recogniser at {self.url} is back")
+                self._news(f"the recogniser at {self._url} is back")
             return
-        raise InputError(f"the connection was lost, and {self._problem or f'{self.url} is tried no longer'}")
+        raise InputError(f"the connection was lost, and {self._problem or f'{self._url} is tried no longer'}")
 
-    def send(self, message: str | bytes) -> None:
-        """Send a message; raises ``closed`` if the connection is lost."""
-        self._socket.send(message)
+    def _through(self, receive: Callable[[], Iterator[Recognised]]) -> Iterator[Recognised]:
+        """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
+        while True:
+            try:
+                while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
+                    self._socket.send(self._dialect.audio(np.frombuffer(piece, "<f4")))
+                yield from receive()
+                return
+            except ConnectionClosed as error:
+                with suppress(ConnectionClosed):
+                    yield from self._arrived()
+                if self._ending and isinstance(error, ConnectionClosedOK):
+                    return
+                self._reconnect()
+                self._origin = self._audio.again() / RATE
 
-    def ping(self) -> threading.Event:
-        """Send a ping, and return what is set when it is answered; raises ``closed`` if the connection is lost."""
-        answered: threading.Event = self._socket.ping()
-        return answered
-
-    def now(self) -> float:
-        """Return the time in the stream in seconds."""
-        return time.monotonic() - self._began
-
-    def receive(self, timeout: float) -> Iterator[Recognised]:
+    def _received(self, timeout: float) -> Iterator[Recognised]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
@@ -146,64 +181,17 @@ class Server:
             TimeoutError: no message came in time.
         """
         message = self._socket.recv(timeout)
-        if not self.ending:
+        if not self._ending:
             self._waits, self._problem = self._patience.waits(), None
         try:
-            for found in self.dialect.read(message, self.now() - self.origin):
+            for found in self._dialect.read(message, self._now() - self._origin):
                 Update("1", 0, found.text, time=found.end, start=found.start)  # refuses what is no update
-                yield found.later(self.origin)
+                found = found.later(self._origin)
+                if found.final:
+                    self._audio.forget(round(found.end * RATE))
+                yield found
         except Exception as error:
-            yield Failure(f"a message of {self.url} cannot be used: {reason(error)}")
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._stack.close()
-
-
-class ServerRecogniser(Server):
-    """A recogniser that uses a server; see `Server` for arguments and exceptions."""
-
-    def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
-        super().__init__(spec, patience, news)
-        #: The audio of the current utterance, in 32-bit floats.
-        self._audio = AudioBuffer(width=4)
-
-    def now(self) -> float:
-        """Return the end of the audio in seconds."""
-        return self._audio.added / RATE
-
-    def __call__(self, blocks: Iterator[Samples]) -> Generator[Recognised, None, None]:
-        """Recognise a stream (`redraft.speech.recogniser.Recogniser`)."""
-        with closing(self):
-            for block in blocks:
-                self._audio.add(block.astype("<f4").tobytes())
-                yield from self._through(self._arrived)
-                self._audio.forget(self._audio.added - round(AGAIN * RATE))
-                yield self.now()
-            self.ending = True
-            yield from self._through(self._rest)
-
-    def _through(self, receive: Callable[[], Iterator[Recognised]]) -> Iterator[Recognised]:
-        """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
-        while True:
-            try:
-                while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
-                    self.send(self.dialect.audio(np.frombuffer(piece, "<f4")))
-                yield from receive()
-                return
-            except self.closed as error:
-                with suppress(self.closed):
-                    yield from self._arrived()
-                if self.ending and isinstance(error, self.closed_well):
-                    return
-                self.again()
-                self.origin = self._audio.again() / RATE
-
-    def _received(self, timeout: float) -> Iterator[Recognised]:
-        for found in self.receive(timeout):
-            if isinstance(found, Hypothesis) and found.final:
-                self._audio.forget(round(found.end * RATE))
-            yield found
+            yield Failure(f"a message of {self._url} cannot be used: {reason(error)}")
 
     def _arrived(self) -> Iterator[Recognised]:
         with suppress(TimeoutError):
@@ -211,10 +199,9 @@ class ServerRecogniser(Server):
                 yield from self._received(0)
 
     def _rest(self) -> Iterator[Recognised]:
-        """Yield everything until the server has finished."""
-        self.send(self.dialect.goodbye)
-        answered, latest = self.ping(), time.monotonic()
-        while not self.dialect.over:
+        self._socket.send(self._dialect.goodbye)
+        answered, latest = self._socket.ping(), time.monotonic()
+        while not self._dialect.over:
             try:
                 yield from self._received(_ASKED)
                 latest = time.monotonic()
@@ -222,43 +209,5 @@ class ServerRecogniser(Server):
                 away = self.hurried.is_set() and not answered.is_set()
                 limit = deadlines.LAST if away else deadlines.RECOGNISER_ANSWERS
                 if time.monotonic() - latest > limit:
-                    yield Failure(f"{self.url} has not ended the audio's last utterance within {limit:g} s")
+                    yield Failure(f"{self._url} has not ended the audio's last utterance within {limit:g} s")
                     return
-
-
-def overhear(
-    spec: str,
-    patience: Backoff = PATIENCE,
-    news: Callable[[str], object] = str,
-    when_over: Callable[[Callable[[], object]], object] = bool,
-) -> Iterator[Item]:
-    """Yield what a server broadcasts to all clients, such as one with its own microphone.
-
-    If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
-    item is a failure.  See `Server` for arguments and exceptions.
-
-    Args:
-        when_over: called with what ends the items within half a second, from any thread.
-    """
-    server = Server(spec, patience, news)
-    when_over(server.hurried.set)
-    return _overheard(server)
-
-
-def _overheard(server: Server) -> Iterator[Item]:
-    transcript = Transcript()
-    with closing(server):
-        while not (server.dialect.over or server.hurried.is_set()):
-            try:
-                yield from transcript.items(server.receive(_ASKED))
-            except TimeoutError:
-                continue
-            except server.closed:
-                yield from transcript.finish()
-                try:
-                    server.again()
-                except InputError as error:
-                    yield Failure(str(error))
-                    return
-                server.origin = server.now()
-        yield from transcript.finish()

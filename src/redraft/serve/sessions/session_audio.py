@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict, replace
@@ -139,10 +138,7 @@ class AudioStream:
     """A stream with its recogniser, or one that waits for the stream before it to end.
 
     Attributes:
-        wanted: what its client has asked for.
-        name: prefix of its utterances' names.
         process: its recogniser, in which its audio waits from the beginning.
-        sentences: cuts what is recognised.
         transcript: what is recognised, as updates; its utterances are numbered anew for the client.
         time: time of the stream's first sample in seconds of the session.
         first: position of the recogniser's first sample.
@@ -154,7 +150,6 @@ class AudioStream:
         numbers: name of each of this recogniser's utterances -> its number.
         newest: utterance number -> its newest update, for recent utterances.
         last: the newest of them all.
-        progress: the recogniser's last progress.
     """
 
     def __init__(self, wanted: protocol.Audio, process: RecogniserProcess, *, whole: bool = False) -> None:
@@ -271,26 +266,19 @@ class SessionAudio:
     ) -> None:
         self._name, self._begin, self._recognisers = name, begin, recognisers
         self._accept, self._send, self._room = accept, send, room
-        #: The stream at the recogniser, or the last one that was; and those that begin when it has ended.
-        self._stream: AudioStream | None = None
-        self._waiting: deque[AudioStream] = deque()
+        #: The stream at the recogniser, or the last one that was; then those that begin when it has ended.  The client
+        #: may send frames of the last one.
+        self._streams: list[AudioStream] = []
         #: Recognises one stream after the other; and the function to call after the last.
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], object] | None = None
-        self._closed = False
-        self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
         self._reported: set[str] = set()
 
     @property
     def running(self) -> bool:
         """Whether a recogniser is running."""
-        return self._stream is not None and not self._stream.over
-
-    @property
-    def _latest(self) -> AudioStream | None:
-        """The last stream, for whose frames the client may send."""
-        return self._waiting[-1] if self._waiting else self._stream
+        return bool(self._streams) and not self._streams[0].over
 
     # From the client
 
@@ -299,38 +287,36 @@ class SessionAudio:
         try:
             if self._recognisers.settings.recogniser is None:
                 raise Refused("audio", NO_RECOGNISER)
-            self._touched, self._first = monotonic(), True
-            current = self._stream if self.running else None
-            if current is None:
-                stream = self._opened(wanted)
-                self._task = self._recognisers.run(self._run(stream))
-                self._start(stream)
-            elif current.ended or current.name != wanted.stream:
-                self._end(current)  # its `audio_end` was lost with a connection
-                self._wait(self._opened(wanted))
-            else:
+            self._touched = monotonic()
+            current = self._streams[0] if self.running else None
+            if current is not None and current.name == wanted.stream and not current.ended:
                 if (lost := wanted.samples - current.received) > 0:
                     self._skip(current, lost)
                 self._begun(current, wanted, lost)
+                return
+            spoken = ",".join((self._begin.source_language, *self._begin.also_spoken))
+            cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
+            stream = AudioStream(wanted, self._recognisers.open(spoken), whole=not cut)
+            if current is not None:
+                self._wait(stream)
+            else:
+                self._task = self._recognisers.run(self._run())
+                self._streams.append(stream)
+                self._start()
         except Refused:  # the client need not wait for anything more
             self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
             raise
 
-    def _opened(self, wanted: protocol.Audio) -> AudioStream:
-        spoken = ",".join((self._begin.source_language, *self._begin.also_spoken))
-        cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        return AudioStream(wanted, self._recognisers.open(spoken), whole=not cut)
-
     def _wait(self, stream: AudioStream) -> None:
         """Let a stream wait for its turn.  Raises `Refused` if too many wait."""
-        last = self._waiting[-1] if self._waiting else None
-        if last is not None and not last.ended and last.name == stream.name:
-            self._waiting.pop()  # its client, which has reconnected, sends the audio again
-        elif len(self._waiting) >= _MOST_WAITING:
+        last = self._streams[-1]
+        if not last.ended and last.name == stream.name:
+            self._streams.pop()  # its client, which has reconnected, sends the audio again
+        elif len(self._streams) > _MOST_WAITING:
             raise Refused("audio", f"at most {_MOST_WAITING} streams may wait for the one before to end")
-        elif last is not None:
-            self._end(last)
-        self._waiting.append(stream)
+        else:
+            self._end(last)  # its `audio_end` was lost with a connection
+        self._streams.append(stream)
 
     def _begun(self, stream: AudioStream, wanted: protocol.Audio, lost: int) -> None:
         """Tell the client where its stream continues, and what it may have missed."""
@@ -348,20 +334,20 @@ class SessionAudio:
         Raises:
             Refused: they cannot be used; or, only the first time, they are dropped, or there is no stream for them.
         """
-        stream = self._latest
+        stream = self._streams[-1] if self._streams else None
         if self._recognisers.settings.recogniser is None:
             self._refuse_once(NO_RECOGNISER)
         elif stream is None or stream.ended or stream.over:
             self._refuse_once(NO_STREAM)
         elif len(frame) % 2 or len(frame) > _LONGEST_FRAME:
             raise Refused("audio", BAD_FRAME)
-        elif self._first and (kind := container(frame)):
+        elif not stream.process.audio.added and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
-            self._touched, self._first = monotonic(), False
+            self._touched = monotonic()
             samples = len(frame) // 2
             self._recognisers.metrics.audio.inc(samples / RATE)
-            behind = sum(each.behind for each in self._waiting or (stream,))
+            behind = sum(each.behind for each in self._streams[1:] or [stream])
             ahead = stream.process.audio.added / RATE - (monotonic() - stream.begun)
             # While samples are being dropped, half of the limit applies, so that the loss is one piece.
             if max(behind, ahead) + samples / RATE <= (BACKLOG_SECONDS / 2 if stream.dropped else BACKLOG_SECONDS):
@@ -380,7 +366,6 @@ class SessionAudio:
             self._fail(f"{dropped / RATE:.1f} seconds of audio were dropped")
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
-        """Continue after missing samples."""
         self._recognisers.metrics.lost_audio.inc(samples / RATE)
         stream.process.skip(samples)
 
@@ -393,8 +378,8 @@ class SessionAudio:
     def finish(self, then: Callable[[], object] | None = None) -> None:
         """End the latest stream: finish its last utterance, then call ``then``."""
         self._then = then or self._then
-        if self._latest is not None:
-            self._end(self._latest)
+        if self._streams:
+            self._end(self._streams[-1])
 
     def _end(self, stream: AudioStream) -> None:
         """Take no more audio for a stream, and have its last utterance finished."""
@@ -405,34 +390,36 @@ class SessionAudio:
 
     def look_after(self) -> None:
         """Report the position, and end a stream that gets no more audio; to be called every second."""
-        stream, latest = self._stream, self._latest
-        if stream is None or latest is None or stream.over:
+        if not self.running:
             return
-        self._send_position(stream)
-        if not latest.ended and monotonic() - self._touched > deadlines.AUDIO:
+        self._send_position(self._streams[0])
+        if not self._streams[-1].ended and monotonic() - self._touched > deadlines.AUDIO:
             self._fail(IDLE)
             self._reported.add(NO_STREAM)  # frames still in flight are no error
-            self._end(latest)
+            self._end(self._streams[-1])
 
     def close(self) -> None:
         """End everything immediately, because the session is over."""
-        self._closed = True
         if self._task is not None:
             self._task.cancel()
+            self._streams[0].over = True
+            del self._streams[1:]
 
     # From the recogniser
 
-    def _start(self, stream: AudioStream) -> None:
-        """Start with a stream, which may continue the one before."""
-        before, self._stream = self._stream, stream
-        lost = stream.follow(before) if before and before.name == stream.name else 0
+    def _start(self) -> None:
+        """Start with the next stream, which may continue the one before, if there was one."""
+        *before, stream = self._streams[:2]
+        del self._streams[: len(before)]
+        lost = stream.follow(before[0]) if before and before[0].name == stream.name else 0
         self._recognisers.metrics.lost_audio.inc(lost / RATE)
         log.info("listening", extra={"session": self._name})
         self._begun(stream, stream.wanted, lost)
 
-    async def _run(self, stream: AudioStream) -> None:
+    async def _run(self) -> None:
         """Recognise a stream, and then those that wait for it to end."""
         while True:
+            stream = self._streams[0]
             try:
                 async with aclosing(stream.process.progress()) as messages:  # kills the process
                     async for progress in messages:
@@ -442,12 +429,11 @@ class SessionAudio:
             except Exception:
                 log.exception("a recogniser failed")
                 self._fail(FAILED)
-            finally:
-                self._over(stream)
-            if self._closed or not self._waiting:
+            self._over(stream)
+            if len(self._streams) == 1:
                 break
-            self._start(stream := self._waiting.popleft())
-        if self._then is not None and not self._closed:
+            self._start()
+        if self._then is not None:
             self._then()
 
     def _progressed(self, progress: Progress, stream: AudioStream) -> None:
@@ -478,8 +464,6 @@ class SessionAudio:
         stream.over = True
         if not stream.ended:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
-        if self._closed:
-            return
         self._caught_up(stream)
         if stream.last is not None and not stream.last.final:
             left = finished(stream.last)

@@ -549,8 +549,8 @@ def test_closed_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
         send(socket, 1)
         socket.until("recognised")
         audio = session.audio
-        assert audio is not None and audio._stream is not None and audio._stream.process._process is not None
-        process, waiting = audio._stream.process._process, threading.Event()
+        assert audio is not None and audio._streams[0].process._process is not None
+        process, waiting = audio._streams[0].process._process, threading.Event()
 
         async def room() -> None:
             waiting.set()

@@ -92,9 +92,8 @@ class Talk:
         place, words, time = 0, list[str](), float(self.rng.randint(0, 9))
         self.audio.begin(protocol.Audio(stream=name, time=time))
         for _ in range(self.rng.randint(1, 6)):
-            if (
-                self.rng.random() < 0.3 and self.audio.running and self.audio._stream is self.audio._latest
-            ):  # its connection was lost
+            # Its connection was lost.
+            if self.rng.random() < 0.3 and self.audio.running and len(self.audio._streams) == 1:
                 place += WORD * self.rng.randint(0, 6)
                 self.audio.begin(protocol.Audio(stream=name, time=time, samples=place))
             for _ in range(self.rng.randint(1, 3)):
@@ -114,7 +113,8 @@ class Talk:
         self.audio.finish(then=over.set)
         await asyncio.wait_for(over.wait(), SECONDS)
         assert self.finals == sent
-        assert not self.audio._stream.process.audio._audio if self.audio._stream else not sent
+        (last,) = self.audio._streams
+        assert not last.process.audio._audio
 
 
 @given(st.integers(0, 100_000))
