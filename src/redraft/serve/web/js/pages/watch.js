@@ -5,7 +5,7 @@ import { at } from "../captions/elements.js";
 import { sameOf, withSpoken } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
-import { LanguagePicker } from "../forms/picker.js";
+import { pickLanguages } from "../forms/picker.js";
 import { ofAddress } from "../forms/room.js";
 import { PASSING } from "../net/backoff.js";
 import { insist } from "../net/server.js";
@@ -62,7 +62,7 @@ function showColumns({ targets, source_language: spoken, session = of.session })
     columns.showOnly(new Set(shown));
   };
   restart();
-  new LanguagePicker(at("languages"), languages, (chosen) => {
+  pickLanguages(at("languages"), languages, (chosen) => {
     shown = chosen;
     columns.showOnly(new Set(shown));
     at("save").href = transcript(shown.map((tag) => `&language=${encodeURIComponent(tag)}`).join(""));
