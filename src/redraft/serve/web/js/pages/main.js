@@ -5,7 +5,7 @@ import { at } from "../captions/elements.js";
 import { originalOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { WantedForm } from "../forms/wanted.js";
-import { Memory, Volatile } from "../net/memory.js";
+import { Memory } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
 import { planOf, sentencesOf } from "../speech/plan.js";
@@ -176,7 +176,7 @@ function comparePlain() {
   plain = null;
   panel.clearPlain();
   if (!session || !at("compare").checked) return;
-  plain = new Session(new Memory(new Volatile()));
+  plain = new Session(new Memory());
   plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail, Boolean(memory.session?.spoken)));
   plain.addEventListener("state", ({ detail }) => {
     if (detail === "over") at("compare").checked = false;
