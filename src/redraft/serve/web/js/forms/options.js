@@ -1,7 +1,7 @@
 // The options of a session besides its languages.  The server checks their ranges; its error is shown at the field.
 
 import { at, element } from "../captions/elements.js";
-import { complain, makeField, valueOf } from "./fields.js";
+import { makeField, valueOf } from "./fields.js";
 import { Glossary } from "./glossary.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
@@ -19,8 +19,6 @@ export class Options {
   #method;
   #switches;
   #glossary;
-  /** Why `read` returned null. */
-  reason = "";
 
   /**
    * @param {HTMLFormElement} form of the fields
@@ -31,9 +29,9 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = element("div", { className: "method" });
-    const [takeOver, ...switches] = switchesOf(offer);
-    this.#switches = [takeOver, ...switches].map(({ name }) => name);
-    const fields = [takeOver, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
+    const switches = switchesOf(offer);
+    this.#switches = switches.map(({ name }) => name);
+    const fields = [...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
     this.#glossary = new Glossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
     form.elements.method.addEventListener("change", () => this.#showMethod());
@@ -41,13 +39,12 @@ export class Options {
   }
 
   /**
-   * Their fields of the message `start`, without empty ones; null, with an error at the field, if invalid.
+   * Their fields of the message `start`, without empty ones.
    *
-   * @param {boolean} quiet leave the focus where it is
+   * @throws {RangeError} the glossary is invalid
    */
-  read(quiet) {
-    const glossary = this.#terms(quiet);
-    if (glossary === null) return null;
+  read() {
+    const glossary = this.#glossary.read();
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
     const switches = this.#switches.map((name) => [name, value(name) === "yes"]);
@@ -73,18 +70,6 @@ export class Options {
   /** Offer a glossary for these languages. */
   offer(sourceLanguage, targets) {
     this.#glossary.offer(sourceLanguage, targets);
-  }
-
-  /** The terms of each language; null if they are invalid. */
-  #terms(quiet) {
-    try {
-      return this.#glossary.read();
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      this.reason = error.message;
-      complain(this.#form, this.reason, "glossary", quiet);
-      return null;
-    }
   }
 
   #showMethod() {

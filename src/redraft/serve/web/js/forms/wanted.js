@@ -96,10 +96,15 @@ export class WantedForm {
       return null;
     }
     room.value = this.room;
-    const options = this.#options.read(quiet);
-    if (!options) this.reason = this.#options.reason;
     const languages = { source_language: source_language.value, also_spoken: this.#also.chosen, targets: this.#targets.chosen };
-    return options && { ...languages, room: room.value || undefined, ...options, key: key?.value.trim() };
+    try {
+      return { ...languages, room: room.value || undefined, ...this.#options.read(), key: key?.value.trim() };
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      this.reason = error.message;
+      this.complain({ message: this.reason, field: "glossary" }, quiet);
+      return null;
+    }
   }
 
   /** Show the choices of a session. */
