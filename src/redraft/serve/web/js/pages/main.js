@@ -10,11 +10,11 @@ import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
 import { planOf, sentencesOf } from "../speech/plan.js";
 import { Player } from "../speech/player.js";
-import { Sound } from "../speech/sound.js";
-import { Speaking } from "../speech/speaking.js";
+import { makeSound } from "../speech/sound.js";
+import { makeSpeaking } from "../speech/speaking.js";
 import { listenToTyping } from "../speech/typing.js";
 import { watchLag } from "./behind.js";
-import { Operator } from "./operator.js";
+import { makeOperator } from "./operator.js";
 import { Panel } from "./panel.js";
 import { keptSentence, showLinks } from "./share.js";
 import { notice, problem, showModel, showState } from "./status.js";
@@ -44,11 +44,11 @@ let lines = null;
 const empty = at("captions").firstElementChild;
 const wanted = new WantedForm(at("wanted"), offer);
 const panel = new Panel(at("panel"));
-const operator = new Operator(problem);
+const attend = makeOperator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
-const sound = new Sound(at("recording"), at("sound"));
+const sound = makeSound(at("recording"), at("sound"));
 const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = new Speaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
+const speaking = makeSpeaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
@@ -88,7 +88,7 @@ function listenTo(made, start) {
   columns = new Columns(at("captions"), at("announcer"), start.targets, original, transcript, true);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
-  operator.attend(session, columns, !lines);
+  attend(session, columns, !lines);
   session.addEventListener("update", ({ detail }) => {
     showText(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
@@ -140,7 +140,7 @@ function left(begun) {
   plain?.leave();
   session = plain = null;
   notice("", "lag");
-  operator.attend(null, columns);
+  attend(null, columns);
   memory.clear();
   wanted.lock(false);
   showControls();

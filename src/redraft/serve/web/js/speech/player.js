@@ -18,7 +18,7 @@ export class Player {
    * @param {import("../net/memory.js").Memory} memory where plan and position are kept
    * @param {(utterance: string, text: string, final: boolean) => void} send takes an update
    * @param {() => void} changed called when playing begins, ends or has gone on
-   * @param {import("./sound.js").Sound} sound the recording of a recorded plan
+   * @param {ReturnType<typeof import("./sound.js").makeSound>} sound the recording of a recorded plan
    */
   constructor(memory, send, changed, sound) {
     this.#memory = memory;
