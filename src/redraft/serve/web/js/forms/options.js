@@ -2,7 +2,7 @@
 
 import { at, element } from "../captions/elements.js";
 import { makeField, valueOf } from "./fields.js";
-import { Glossary } from "./glossary.js";
+import { makeGlossary } from "./glossary.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
@@ -32,7 +32,7 @@ export class Options {
     const switches = switchesOf(offer);
     this.#switches = switches.map(({ name }) => name);
     const fields = [...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
-    this.#glossary = new Glossary(place, offer.most_glossary);
+    this.#glossary = makeGlossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
     form.elements.method.addEventListener("change", () => this.#showMethod());
     this.#showMethod();

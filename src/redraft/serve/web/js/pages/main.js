@@ -9,7 +9,7 @@ import { Memory } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
 import { planOf, sentencesOf } from "../speech/plan.js";
-import { Player } from "../speech/player.js";
+import { makePlayer } from "../speech/player.js";
 import { makeSound } from "../speech/sound.js";
 import { makeSpeaking } from "../speech/speaking.js";
 import { listenToTyping } from "../speech/typing.js";
@@ -47,7 +47,7 @@ const panel = new Panel(at("panel"));
 const attend = makeOperator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = makeSound(at("recording"), at("sound"));
-const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
+const player = makePlayer(memory, (...update) => session?.send(...update), showControls, sound);
 const speaking = makeSpeaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
