@@ -4,7 +4,7 @@ import { Columns, follow } from "../captions/columns.js";
 import { at } from "../captions/elements.js";
 import { originalOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
-import { WantedForm } from "../forms/wanted.js";
+import { makeWanted } from "../forms/wanted.js";
 import { Memory } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
@@ -42,13 +42,13 @@ const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
 let lines = null;
 /** The placeholder before the first caption. */
 const empty = at("captions").firstElementChild;
-const wanted = new WantedForm(at("wanted"), offer);
+const wanted = makeWanted(at("wanted"), offer);
 const panel = new Panel(at("panel"));
 const attend = makeOperator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = makeSound(at("recording"), at("sound"));
 const player = makePlayer(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = makeSpeaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
+const speaking = makeSpeaking(offer, { ready, language: wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
@@ -120,8 +120,8 @@ function listenTo(made, start) {
 
 /** Show the links of the chosen room, which need no session. */
 function showRoom() {
-  at("share").hidden = !wanted.room;
-  showLinks(at("share"), { room: wanted.room, targets: [] }, offer.transcripts);
+  at("share").hidden = !wanted.room();
+  showLinks(at("share"), { room: wanted.room(), targets: [] }, offer.transcripts);
 }
 
 /** Show what was spoken, in reading mode as lines like those of its translations; the server shows it where it is a target. */
