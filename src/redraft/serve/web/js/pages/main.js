@@ -8,7 +8,7 @@ import { makeWanted } from "../forms/wanted.js";
 import { Memory } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
-import { planOf, sentencesOf } from "../speech/plan.js";
+import { planOf } from "../speech/plan.js";
 import { makePlayer } from "../speech/player.js";
 import { makeSound } from "../speech/sound.js";
 import { makeSpeaking } from "../speech/speaking.js";
@@ -230,8 +230,8 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { sentences, error } = await sentencesOf(text, start.key);
-  if (sentences) play(planOf(sentences, at("spoken").checked), 1);
+  const { body, error } = await ask("v1/sentences", { text }, start.key);
+  if (body) play(planOf(body.sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });
 at("end").addEventListener("click", () => {
