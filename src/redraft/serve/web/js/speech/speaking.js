@@ -1,8 +1,8 @@
 // Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
 import { at, write } from "../captions/elements.js";
-import { BrowserRecognition, NOT_HERE, canRecognise } from "./browser-recognition.js";
-import { ServerRecognition } from "./server-recognition.js";
+import { NOT_HERE, canRecognise, makeBrowserRecognition } from "./browser-recognition.js";
+import { makeServerRecognition } from "./server-recognition.js";
 
 
 const WORDS = {
@@ -31,19 +31,19 @@ const SERVER = "server";
  */
 export function makeSpeaking(offer, { ready, language, changed, problem }) {
   const on = { state: show, level, problem };
-  const recognisers = { [BROWSER]: new BrowserRecognition(on), [SERVER]: new ServerRecognition(offer.audio_backlog, on) };
+  const recognisers = { [BROWSER]: makeBrowserRecognition(on), [SERVER]: makeServerRecognition(offer.audio_backlog, on) };
   const all = Object.values(recognisers);
   let by = offer.recogniser ? SERVER : BROWSER;
   let state = "off";
   let silent = 0;
 
-  const listening = () => all.some((each) => each.listening);
+  const listening = () => all.some((each) => each.listening());
 
   const say = (words) => write(at("microphone").querySelector("span"), words);
 
   /** Release the microphone. */
   function stop() {
-    for (const each of all) if (each.listening) each.stop();
+    for (const each of all) if (each.listening()) each.stop();
   }
 
   /** The session is over. */
