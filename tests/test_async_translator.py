@@ -60,8 +60,17 @@ def events_of(model: RandomModel, updates: Sequence[Update], to: Sequence[str] =
     return asyncio.run(translated(AsyncTranslator(opened(model, to)), spoken(updates)))
 
 
-def threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("redraft")]
+EARLIER: set[threading.Thread] = set()
+
+
+@pytest.fixture(autouse=True)
+def earlier() -> None:
+    """Threads that tests of other files have left do not count."""
+    EARLIER.update(threading.enumerate())
+
+
+def threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each not in EARLIER and each.name.startswith("redraft")]
 
 
 def test_captions_are_those_of_a_translator() -> None:
@@ -277,7 +286,7 @@ def test_model_that_hangs(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert model._slots and threads()
     finally:
         go_on.set()
-    for thread in [each for each in threading.enumerate() if each.name.startswith("redraft")]:
+    for thread in threads():
         thread.join(20)
         assert not thread.is_alive()
 

@@ -11,9 +11,7 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import distribution
 from pathlib import Path
@@ -23,6 +21,7 @@ import pytest
 from redraft.backends import engine, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
 from tests.programs import program
+from tests.waiting import eventually
 from tools import build_llama, compilers, fetch_tokenizers, setup_env
 
 ROOT = Path(__file__).parents[1]
@@ -456,13 +455,6 @@ def test_what_command_has_started_ends_with_it(tmp_path: Path, delay: str) -> No
     finally:
         with suppress(ProcessLookupError):
             os.kill(sleeping, signal.SIGKILL)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60  # even on a busy machine
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def alive(process: int) -> bool:

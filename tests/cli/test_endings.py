@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -23,6 +23,7 @@ import pytest
 import soundfile
 
 from redraft import deadlines
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.serve.servers import Running
@@ -416,13 +417,6 @@ def test_nothing_recognised() -> None:
         run.process.send_signal(signal.SIGINT)
         assert run.ended() == 130
         assert run.err == b"redraft: stopping, and finishing what was recognised; press Ctrl-C again to stop at once\n"
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_third_signal() -> None:

@@ -13,7 +13,7 @@ from redraft.cli.transcript import transcript
 from redraft.errors import InputError, OptionError
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.folder import Folder, SessionFile
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from redraft.captions.events import Update
 from redraft.serve.sessions.cells import Key
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.fakes import alone
-from tests.serve.servers import SECONDS, Running, Socket
+from tests.serve.servers import Running, Socket
 
 
 def say(socket: Socket, *texts: str, utterance: str = "1", final: bool = True, first: int = 0) -> None:
@@ -31,14 +30,6 @@ def hidden_in(session: LiveSession) -> set[Key]:
     """The translations that are hidden."""
     cells = (each for utterance in session.transcript.utterances.values() for each in utterance.keyed())
     return {key for key, cell in cells if cell.hidden and key[1] in session.targets}
-
-
-def eventually(check: Any) -> None:
-    """Wait until something is so."""
-    until = time.monotonic() + SECONDS
-    while not check():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def all_given_back(server: Running) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final
 from tests.serve.servers import Running, Socket
-from tests.serve.talking import eventually, expected, say
+from tests.serve.talking import expected, say
+from tests.waiting import eventually
 
 TEXTS = ("we saw", "her duck", "it was")
 

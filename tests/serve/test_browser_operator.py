@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.serve.browsers import expect, final, finals, session_of, until, wait_for_finals
 from tests.serve.servers import Running
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 #: Translations that viewers do not see.
 UNSEEN = ".unseen:not(.source)"

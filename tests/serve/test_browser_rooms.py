@@ -12,7 +12,8 @@ import pytest
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
-from tests.serve.talking import eventually, expected
+from tests.serve.talking import expected
+from tests.waiting import eventually
 
 SHADOW = "document.querySelector('redraft-captions').shadowRoot"
 

@@ -19,8 +19,8 @@ from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, expect, final, fin
 from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
-from tests.serve.talking import eventually
 from tests.speech.recognisers import dickens
+from tests.waiting import eventually
 
 PHONE = {"width": 360, "height": 740}
 #: Keeps what the page has got of the microphone, and what it is to be refused.

@@ -16,7 +16,8 @@ import pytest
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, play, session_of, until, wait_for_end, wait_for_finals
 from tests.serve.servers import SECONDS, Running, Socket, running
-from tests.serve.talking import eventually, expected
+from tests.serve.talking import expected
+from tests.waiting import eventually
 
 ABSENT = "404"
 #: Keeps what was shown, if only for a moment, also within an element.

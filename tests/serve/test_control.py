@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.serve.servers import Running, Socket, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

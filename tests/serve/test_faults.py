@@ -16,7 +16,8 @@ from websockets.exceptions import ConnectionClosed
 from redraft import deadlines, protocol
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, running
-from tests.serve.talking import all_given_back, eventually, expected, finals, say
+from tests.serve.talking import all_given_back, expected, finals, say
+from tests.waiting import eventually
 
 
 def test_killed_during_pass() -> None:

@@ -18,7 +18,8 @@ from websockets.frames import Frame, Opcode
 from redraft import deadlines
 from redraft.protocol import public_name
 from tests.serve.servers import ATTEMPTS, Running, running
-from tests.serve.talking import all_given_back, eventually, expected, finals, say
+from tests.serve.talking import all_given_back, expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,8 @@ from redraft.serve.metrics import Metrics
 from redraft.serve.sessions.hub import Hub
 from tests.serve.fakes import CURVE, CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 #: A server whose passes never return; it prints its port.
 PROGRAM = """

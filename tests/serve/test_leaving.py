@@ -15,7 +15,8 @@ from redraft.decoding.types import Score
 from redraft.engine import stream
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, running
-from tests.serve.talking import eventually, expected, say
+from tests.serve.talking import expected, say
+from tests.waiting import eventually
 
 MOMENTS = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 2
 WORDS = "we saw her duck under the table".split()

@@ -28,7 +28,8 @@ from redraft.serve.service import Service
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.servers import SECONDS, Running, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +19,7 @@ from redraft.captions.formats.push import CaptionService, PushWriter, zoom_langu
 from redraft.captions.formats.write import Writer
 from redraft.deadlines import Backoff
 from redraft.errors import OptionError
+from tests.waiting import eventually
 
 QUICK = Backoff(0.01, 0.02, 0.2)
 #: For captions that must arrive, on a busy machine too.
@@ -308,10 +309,3 @@ def test_hidden_lines(reading: int | None) -> None:
             writer.write(said(utterance))
         writer.close()
     assert list(captions.got.values()) == ["Satz 1\n", "Satz 2\n"]
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not check():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -23,6 +23,7 @@ from redraft.serve.http.security import HEADERS, Guard
 from redraft.serve.settings import ServeSettings
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -320,4 +321,4 @@ def test_rate_per_address() -> None:
 
 def test_threads_of_the_tests_end(server: Running) -> None:
     assert server.hub.engines.alive
-    assert sum(thread.name == "redraft-engine" for thread in threading.enumerate()) == 1
+    eventually(lambda: sum(thread.name == "redraft-engine" for thread in threading.enumerate()) == 1)

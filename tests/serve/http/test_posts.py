@@ -12,7 +12,8 @@ from redraft.captions.formats.write import Writer
 from redraft.serve.sessions.posts import Posts, texts_of
 from tests.serve.fakes import Clock
 from tests.serve.servers import Running, running
-from tests.serve.talking import eventually, expected
+from tests.serve.talking import expected
+from tests.waiting import eventually
 
 TIME = "2026-11-22T20:15:00.000"
 

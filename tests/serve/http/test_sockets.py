@@ -13,7 +13,8 @@ from websockets.exceptions import ConnectionClosed
 from redraft import deadlines
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, Socket, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

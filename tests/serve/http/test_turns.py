@@ -23,7 +23,7 @@ from redraft.serve.http import security
 from redraft.serve.http.security import GAP, LONGEST, SHARE, Turns
 from redraft.serve.run import Listening
 from tests.serve.servers import SECONDS, Running, running
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 LINK = quote(f"https://example.org/watch?session={1:0440}", safe="")
 HANDSHAKE = (

@@ -18,7 +18,8 @@ from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.folder import Folder, SessionFile
 from tests.serve.servers import SECONDS, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 def talk(folder: Folder) -> Broadcast:

@@ -26,7 +26,7 @@ from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import FULL, LiveSession
 from redraft.serve.sessions.transcript import Transcript
 from tests.serve.fakes import offline
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:

@@ -11,7 +11,8 @@ from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.rooms import PastSessions
 from redraft.serve.sessions.transcript import Transcript
 from tests.serve.servers import Running, Socket, running
-from tests.serve.talking import eventually, expected, say
+from tests.serve.talking import expected, say
+from tests.waiting import eventually
 
 
 def leave(server: Running, socket: Socket, room: str | None = None) -> str:

@@ -19,7 +19,8 @@ from redraft.serve.sessions.rooms import Rooms, check_rooms
 from redraft.serve.settings import load
 from tests.serve.servers import Running, running
 from tests.serve.sessions.watching import ROOM, WATCH, state, talk
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from redraft.serve.sessions.broadcast import Outbox
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 #: What a viewer asks for -> the languages that it is sent.
 ASKED = {"": {"de", "ja"}, "?language=ja": {"ja"}, "?language=ja&language=de": {"de", "ja"}, "?language=fr": set()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from redraft_fanout.fanout import RedisFanout
 from tests.serve.servers import Running, Socket
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 
 def fanout_of(server: Running) -> RedisFanout:

@@ -15,7 +15,8 @@ from fanout.conftest import RedisServer, replica
 from fanout.sessions import begin, fanout_of, seen, watch
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.servers import Running
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:

@@ -17,7 +17,8 @@ from redraft_fanout.feed import Mirror
 from redraft_fanout.store import TROUBLE, Entry, Position
 from tests.serve.servers import Running
 from tests.serve.sessions.watching import ROOM, WATCH, talk
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 ABOUT = protocol.Begin(targets=("de",)).wire()
 

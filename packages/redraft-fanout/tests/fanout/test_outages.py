@@ -27,7 +27,8 @@ from redraft_fanout import feed
 from redraft_fanout.fanout import Listener
 from redraft_fanout.store import Entry, Position, Store
 from tests.serve.servers import SECONDS, Running, Socket
-from tests.serve.talking import eventually, expected, finals, say
+from tests.serve.talking import expected, finals, say
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,8 @@ from fanout.sessions import fanout_of
 from redraft.serve.access import new_key
 from tests.serve.servers import Running
 from tests.serve.sessions.watching import ROOM, WATCH, state, talk
-from tests.serve.talking import eventually, expected, finals
+from tests.serve.talking import expected, finals
+from tests.waiting import eventually
 
 
 def room_of(server: Running) -> Any:

@@ -20,7 +20,7 @@ from redraft.serve.access import new_key
 from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
-from tests.serve.talking import eventually
+from tests.waiting import eventually
 
 WORDS = "we saw her duck under the table and left house before it rained".split()
 SETTINGS: dict[str, Any] = {

@@ -30,7 +30,8 @@ from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CachedModel, slow
 from tests.serve.http.compat.conftest import COMPAT
 from tests.serve.servers import Running, running
-from tests.serve.talking import eventually, expected
+from tests.serve.talking import expected
+from tests.waiting import eventually
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 JSON = {"content-type": "application/json"}

@@ -17,7 +17,8 @@ from redraft.serve.settings import ServeSettings
 from tests.fakes import greedy
 from tests.serve.fakes import CachedModel, slow
 from tests.serve.servers import Response, Running, running
-from tests.serve.talking import eventually, expected
+from tests.serve.talking import expected
+from tests.waiting import eventually
 
 TEMPLATE = (
     "{% for message in messages %}"

@@ -25,7 +25,8 @@ from redraft.speech.process import RecogniserProcess
 from tests.serve.hearing import SENTENCE, pcm
 from tests.serve.servers import SECONDS, Running, Socket, running
 from tests.serve.sessions.audio.heard import errors, hearing
-from tests.serve.talking import eventually, expected, finals
+from tests.serve.talking import expected, finals
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
