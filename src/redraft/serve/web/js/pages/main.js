@@ -124,12 +124,15 @@ function showRoom() {
   showLinks(at("share"), { room: wanted.room(), targets: [] }, offer.transcripts);
 }
 
-/** Show what was spoken, in reading mode as lines like those of its translations; the server shows it where it is a target. */
-function showText({ final, ...update }) {
-  if (memory.session.start.targets.includes(original)) return;
-  const caption = { ...update, language: original };
+/** Show a caption, in reading mode as lines. */
+function show(caption, final) {
   if (lines) lines.read(caption, final);
   else columns[final ? "final" : "partial"](caption);
+}
+
+/** Show what was spoken; the server shows it where it is a target. */
+function showText({ final, ...update }) {
+  if (!memory.session.start.targets.includes(original)) show({ ...update, language: original }, final);
 }
 
 /** The session is over, if it had begun; its captions stay until the next one starts. */
@@ -159,8 +162,7 @@ function restore() {
   listenTo(new Session(memory), start);
   for (const final of [...memory.finals.values()].filter(Boolean)) {
     showText({ utterance: final.utterance, text: final.source, final: true, age_ms: Infinity });
-    if (lines) lines.read(final, true);
-    else columns.final({ ...final, age_ms: Infinity });
+    show({ ...final, age_ms: Infinity }, true);
   }
   for (const update of memory.open.values()) showText(update);
   at("speed").value = player.speed;
