@@ -30,10 +30,7 @@ export function makeSound(audio, wanted) {
   wanted.addEventListener("change", mute);
   mute();
   return {
-    /**
-     * @param {() => number} position returns the position in seconds
-     * @param {number} speed how much faster than real time
-     */
+    /** Play where `position` says, in seconds, and so much faster than real time. */
     play(position, speed) {
       now = position;
       audio.playbackRate = audio.defaultPlaybackRate = speed;
