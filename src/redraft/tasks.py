@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def beside(*works: Coroutine[Any, Any, None]) -> AsyncIterator[list[asyncio.Task[None]]]:
+async def beside(*works: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
     """Run coroutines as tasks while the block lasts, and cancel them at its end.
 
     If the block has ended well, what a task has failed with is raised.

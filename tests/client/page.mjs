@@ -16,8 +16,8 @@ globalThis.window = globalThis.document = new EventTarget();
 
 const [web] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${web}/js/net/${name}.js`));
-const [{ Memory, Volatile }, { Session }] = await Promise.all(["memory", "session"].map(load));
-const memory = new Memory(new Volatile());
+const [{ Memory }, { Session }] = await Promise.all(["memory", "session"].map(load));
+const memory = new Memory();
 const session = new Session(memory);
 const report = (event) => console.log(JSON.stringify(event));
 const seen = new Set();

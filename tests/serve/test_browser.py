@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from redraft.captions.talk import load_talk
+from redraft.protocol import MOST_CHARACTERS
 from tests.serve.browsers import SENTENCES, expect, final, finals, play, play_slowly, session_of, until, wait_for_finals
 from tests.serve.servers import Running
 
@@ -106,8 +107,11 @@ def test_typed_text(server: Running, visit: Callable[..., Any]) -> None:
 
 
 def test_pasted_text(server: Running, visit: Callable[..., Any]) -> None:
-    page = visit()
+    page = visit(tolerated="400")
     page.get_by_text("Paste", exact=True).click()
+    page.fill("#pasted", "We saw. " * (MOST_CHARACTERS // 8 + 1))
+    page.click("text=Translate >> visible=true")
+    expect(page.locator("#problem")).to_contain_text(f"at most {MOST_CHARACTERS} characters")
     page.fill("#pasted", "Dr. Smith saw her duck, e.g. at 3 p.m. in Berlin. And it was.\n\nHer cat too")
     page.uncheck("#spoken")
     page.click("text=Translate >> visible=true")

@@ -144,16 +144,6 @@ return waits;
 """
 )
 #: Splits a text like the server, which refuses long ones.
-SENTENCES = """
-const asked = [];
-globalThis.fetch = async (path, { body }) => {
-  const { text } = JSON.parse(body);
-  asked.push(text);
-  const sentences = text.match(/[^.]+\\.?/gu).map((each) => each.trim()).filter(Boolean);
-  return { ok: true, status: 200, json: async () => ({ sentences }) };
-};
-return module.sentencesOf(given).then(({ sentences }) => [sentences, asked.map((text) => text.length)]);
-"""
 OVERLAY = """
 try {
   return module.optionsOf(given);
@@ -349,19 +339,6 @@ def test_resampling(tmp_path: Path) -> None:
         assert np.abs(samples - np.sin(2 * np.pi * pitch * time)[: len(samples)])[200:].max() < 0.01
     # What 16 kHz cannot hold is left out, and does not come back as something else.
     assert all(np.abs(samples[200:]).max() < 0.01 for samples in made[len(cases) :])
-
-
-@pytest.mark.parametrize("between", [" ", "\n", ""])
-def test_text_of_any_length_is_split(tmp_path: Path, between: str) -> None:
-    wanted = [f"We saw {number} ducks 🦆 under the old table." for number in range(6000)]
-    ((sentences, asked),) = in_node(tmp_path, "speech/plan", SENTENCES, [between.join(wanted)])
-    assert sentences == wanted
-    assert len(asked) > 2 and max(asked) <= 100_000
-
-
-def test_endless_sentence_is_split(tmp_path: Path) -> None:
-    ((sentences, asked),) = in_node(tmp_path, "speech/plan", SENTENCES, ["🦆" * 120_000])
-    assert "".join(sentences) == "🦆" * 120_000 and max(asked) <= 100_000
 
 
 def test_words_of_every_language(tmp_path: Path) -> None:

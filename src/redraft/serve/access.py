@@ -9,7 +9,7 @@ import ipaddress
 import re
 import secrets
 import time
-from collections import OrderedDict
+from functools import lru_cache
 from pathlib import Path
 
 from redraft.errors import OptionError
@@ -83,47 +83,42 @@ def new_key(path: Path, name: str) -> str:
     return key
 
 
-class Bucket:
-    """A token bucket, which is full at first and may be overdrawn.  Callers say what time it is.
+class Rate:
+    """A token bucket, which is full at first and may be overdrawn.
 
     Args:
         per_second: tokens that come in a second.
-        size: maximum number of tokens.
+        burst: maximum number of tokens.
     """
 
-    __slots__ = ("_filled", "_per_second", "_size", "left")
+    __slots__ = ("_burst", "_filled", "_per_second", "left")
 
-    def __init__(self, per_second: float, size: float) -> None:
-        self._per_second, self._size = per_second, size
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second, self._burst = per_second, burst
         #: Number of tokens; less than 0 if it is overdrawn.
-        self.left = size
+        self.left = burst
         self._filled = 0.0
 
     def fill(self, now: float) -> bool:
         """Add the tokens that have come until ``now``, in seconds of a clock; return whether it is full."""
-        self.left = min(self._size, self.left + (now - self._filled) * self._per_second)
+        self.left = min(self._burst, self.left + (now - self._filled) * self._per_second)
         self._filled = now
-        return self.left >= self._size
+        return self.left >= self._burst
 
     def wait(self, tokens: float = 0.0) -> float:
         """Return the seconds until it has so many tokens; 0 if it has."""
         return max(0.0, tokens - self.left) / self._per_second
 
-
-class Rate(Bucket):
-    """A token bucket that holds up to ``burst`` tokens, at least 1."""
-
-    def __init__(self, per_second: float, burst: float) -> None:
-        super().__init__(per_second, max(1.0, burst))
-
     def take(self, now: float | None = None) -> float:
         """Take a token and return 0; if it is empty, return the seconds until the next one.
+
+        A full one that holds less than a token lends the rest.
 
         Args:
             now: the time, in seconds of the monotonic clock; None reads it.
         """
         self.fill(time.monotonic() if now is None else now)
-        if not (wait := self.wait(1)):
+        if not (wait := self.wait(min(1.0, self._burst))):
             self.left -= 1
         return wait
 
@@ -145,14 +140,8 @@ class Rates:
     """A `Rate` per client, for the most recent ones; see `one_client`."""
 
     def __init__(self, per_second: float, burst: float) -> None:
-        self._per_second, self._burst = per_second, burst
-        self._rates: OrderedDict[str, Rate] = OrderedDict()
+        self._rate_of = lru_cache(_MOST_ADDRESSES)(lambda client: Rate(per_second, burst))
 
     def take(self, address: str) -> float:
         """Take a token for an address; see `Rate.take`."""
-        address = one_client(address)
-        rate = self._rates.setdefault(address, Rate(self._per_second, self._burst))
-        self._rates.move_to_end(address)
-        if len(self._rates) > _MOST_ADDRESSES:
-            self._rates.popitem(last=False)
-        return rate.take()
+        return self._rate_of(one_client(address)).take()

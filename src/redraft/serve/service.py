@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from redraft import deadlines
 from redraft.backends.load import check_same_vocabulary
@@ -40,9 +40,8 @@ from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import resolve
+from redraft.tasks import beside
 from redraft.translator import prompt_encoder, source_languages, vocabulary_of
-
-T = TypeVar("T")
 
 #: Most entries of a glossary for one language.
 MOST_TERMS = 64
@@ -283,7 +282,8 @@ class Admission:
             except RedraftError as error:
                 raise refused_option(error) from None
             ask, cut = partial(self._ask, engine), [cut_text(text, lines=lines, marks=marks) for text in texts]
-            found = iter(await _together(_text(ask, each, it, turns, exact) for it in cut for each in made))
+            async with beside(*(_text(ask, each, it, turns, exact) for it in cut for each in made)) as tasks:
+                found = iter(await asyncio.gather(*tasks))
         return [{each.language: next(found) for each in made} for _ in texts]
 
     async def chat(
@@ -395,7 +395,8 @@ async def _text(
                 states.append(state)
         return found
 
-    found = await _together(map(one, range(count)))
+    async with beside(*map(one, range(count))) as tasks:
+        found = await asyncio.gather(*tasks)
     return Answered(
         join_text((each.text, gap) for each, (_, gap) in zip(found, sentences, strict=True)),
         False,
@@ -433,13 +434,3 @@ def _task(translation: Translation, state: State, sentence: str, exact: bool) ->
         return (done, after), after.output
 
     return Task(Wish(translation.language, prompt.ids, source), run)
-
-
-async def _together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Return the results of coroutines; if one fails, the others are given up."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -32,6 +32,7 @@ from redraft.serve.http.security import parsed_url
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.rooms import Room, Session
+from redraft.tasks import beside
 
 #: Maximum length of a link in characters; making its code takes 0.05 seconds.
 MOST_LINK = 500
@@ -249,15 +250,12 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+    async with beside(work, gone()) as tasks:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not tasks[0].done():
             raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
+        result: T = tasks[0].result()
+    return result
 
 
 async def translate_text(request: Request) -> Response:

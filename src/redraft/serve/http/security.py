@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.protocol.codes import CODES, Refused
-from redraft.serve.access import Bucket, one_client
+from redraft.serve.access import Rate, one_client
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import is_loopback
 
@@ -56,7 +56,7 @@ class Turns:
         #: Processor time at the last turn.
         self._before = 0.0
         #: Seconds of processor time left to use.
-        self._bucket = Bucket(SHARE, BURST)
+        self._bucket = Rate(SHARE, BURST)
 
     async def turn(self, address: str) -> None:
         """Wait for the turn of an address.  Raises `Refused`, at once, if too many of it wait."""
@@ -121,7 +121,7 @@ class Braked(asyncio.BufferedProtocol):
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
         self._reasons: set[str] = set()
-        self._bucket = Bucket(READ_SHARE, READ_BURST)
+        self._bucket = Rate(READ_SHARE, READ_BURST)
         #: When the connection last had its whole burst left.
         self._modest = 0.0
 

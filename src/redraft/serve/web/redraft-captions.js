@@ -36,6 +36,8 @@ class RedraftCaptions extends HTMLElement {
   #places = element("div");
   #region = element("div", { className: "unseen", role: "log" });
   #viewer = null;
+  /** What makes lines of its captions, in reading mode. */
+  #lines = null;
   /** Language -> its captions. */
   #captions = new Map();
   /** Timer that clears the captions after a silence. */
@@ -64,7 +66,8 @@ class RedraftCaptions extends HTMLElement {
   async #restart() {
     const turn = ++this.#turn;
     this.#viewer?.disconnect();
-    this.#viewer = null;
+    this.#lines?.stop();
+    this.#viewer = this.#lines = null;
     this.#clear();
     this.#say("");
     if (!this.isConnected) return;
@@ -87,9 +90,9 @@ class RedraftCaptions extends HTMLElement {
 
   #begin(options, lines) {
     const server = new URL((this.getAttribute("src") ?? HERE.href).replace(/\/?$/, "/"), location.href);
-    const source = new Viewer({ ...options, server }, options.language);
-    this.#viewer = lines ? new lines(source, options.reading) : source;
-    this.#listen(this.#viewer, options);
+    this.#viewer = new Viewer({ ...options, server }, options.language);
+    this.#lines = lines && new lines(this.#viewer, options.reading);
+    this.#listen(this.#lines ?? this.#viewer, options);
     this.#viewer.connect();
   }
 

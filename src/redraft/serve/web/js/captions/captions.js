@@ -13,19 +13,20 @@ const GESTURES = ["wheel", "touchmove", "keydown", "pointerdown"];
 const AFTER = 1000;
 
 export class Captions extends EventTarget {
+  /** The element that holds the rows. */
+  rows = element("div", { className: "rows", role: "rowgroup" });
+  following = true;
+  /** Languages that are shown. */
+  shown;
   #view;
-  #rows = element("div", { className: "rows", role: "rowgroup" });
   #languages;
   #announcer;
-  /** Languages that are not shown. */
-  #unchosen = new Set();
   #owner;
   #most;
   #onTrim;
   /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a final caption, and whether it
       has ever had a partial one. */
   #utterances = new Map();
-  #following = true;
   /** The last scroll position. */
   #top = 0;
   /** Time of the reader's last scrolling action, and whether a pointer is down, as on the scrollbar. */
@@ -46,6 +47,7 @@ export class Captions extends EventTarget {
     super();
     this.#view = view;
     this.#languages = languages;
+    this.shown = new Set(languages.keys());
     this.#announcer = announcer;
     this.#most = most;
     this.#owner = owner;
@@ -54,15 +56,6 @@ export class Captions extends EventTarget {
     for (const type of GESTURES) view.addEventListener(type, (event) => this.#gestured(event), { passive: true });
     for (const type of ["pointerup", "pointercancel", "pointermove"]) view.addEventListener(type, ({ buttons }) => (this.#held &&= buttons > 0));
     new ResizeObserver(() => this.resized()).observe(view);
-  }
-
-  /** The element that holds the rows. */
-  get rows() {
-    return this.#rows;
-  }
-
-  get following() {
-    return this.#following;
   }
 
   /** Show a partial caption, the server's message. */
@@ -82,7 +75,7 @@ export class Captions extends EventTarget {
     if (!this.#languages.has(key)) return;
     const fresh = !entry.ended.has(key);
     const changed = fresh ? this.#conclude(entry, key, text, failed) : !failed && this.#correct(entry, key, text);
-    if (changed && !failed && !this.#unchosen.has(key)) this.#announcer.say(text, key, age);
+    if (changed && !failed && this.shown.has(key)) this.#announcer.say(text, key, age);
   }
 
   #conclude(entry, key, text, failed) {
@@ -132,9 +125,9 @@ export class Captions extends EventTarget {
 
   /** Show only these languages; the others are updated too. */
   showOnly(keys) {
-    this.#unchosen = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
+    this.shown = keys;
     for (const entry of this.#utterances.values()) {
-      for (const [key, cell] of entry.cells) cell.hidden = this.#unchosen.has(key);
+      for (const [key, cell] of entry.cells) cell.hidden = !this.shown.has(key);
       this.#tidy(entry);
     }
     this.resized();
@@ -142,7 +135,7 @@ export class Captions extends EventTarget {
 
   /** Remove all rows; an unfinished utterance gets a new one. */
   clear() {
-    this.#rows.replaceChildren();
+    this.rows.replaceChildren();
     for (const [utterance, entry] of this.#utterances) {
       if (this.#complete(entry)) forget(entry);
       else this.#utterances.delete(utterance);
@@ -166,7 +159,7 @@ export class Captions extends EventTarget {
 
   /** Whether an utterance has ended in every visible language, or in every target among them; others may never arrive. */
   #complete({ ended }, { sources = true } = {}) {
-    return [...this.#languages].every(([key, { spoken }]) => ended.has(key) || this.#unchosen.has(key) || (spoken && !sources));
+    return [...this.#languages].every(([key, { spoken }]) => ended.has(key) || !this.shown.has(key) || (spoken && !sources));
   }
 
   #entry(utterance, speaker) {
@@ -196,24 +189,24 @@ export class Captions extends EventTarget {
     name(entry);
     for (const [key, language] of this.#languages) {
       const cell = newCell(key, language);
-      cell.hidden = this.#unchosen.has(key);
+      cell.hidden = !this.shown.has(key);
       entry.cells.set(key, cell);
       entry.row.append(cell);
     }
-    this.#rows.append(entry.row);
-    if (this.#rows.childElementCount > this.#most) this.#trim();
+    this.rows.append(entry.row);
+    if (this.rows.childElementCount > this.#most) this.#trim();
   }
 
   /** Remove the oldest row, preferably a finished one, without moving the view of a reader who has scrolled up. */
   #trim() {
-    const rows = [...this.#rows.children];
+    const rows = [...this.rows.children];
     const entryOf = (row) => this.#utterances.get(row.dataset.utterance);
     const oldest = rows.find((row) => this.#complete(entryOf(row), { sources: false })) ?? rows[0];
-    const before = this.#following ? 0 : this.#view.scrollHeight;
+    const before = this.following ? 0 : this.#view.scrollHeight;
     oldest.remove();
     forget(entryOf(oldest));
     this.#onTrim();
-    if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
+    if (!this.following) this.#view.scrollTop -= before - this.#view.scrollHeight;
   }
 
   /** Hide a row of which captions were removed, and no other is shown. */
@@ -238,8 +231,8 @@ export class Captions extends EventTarget {
   }
 
   #setFollowing(following) {
-    if (following === this.#following) return;
-    this.#following = following;
+    if (following === this.following) return;
+    this.following = following;
     this.dispatchEvent(new Event("follow"));
   }
 
@@ -259,13 +252,13 @@ export class Captions extends EventTarget {
 
   /** Give up the height that a finished row no longer needs, where only what is above moves. */
   #settle(entry) {
-    if (!this.#following || !this.#complete(entry)) return;
+    if (!this.following || !this.#complete(entry)) return;
     for (const cell of entry.cells.values()) cell.style.minHeight = "";
     this.#toEnd();
   }
 
   #toEnd() {
-    if (this.#following) this.#view.scrollTop = this.#view.scrollHeight;
+    if (this.following) this.#view.scrollTop = this.#view.scrollHeight;
   }
 }
 

@@ -14,7 +14,6 @@ const NARROW = 170;
 
 export class Columns extends Captions {
   #place;
-  #shown;
   #stopChoosing = () => {};
   #head = element("div", { className: "head", role: "row" });
   #newest = element("button", { type: "button", className: "newest", textContent: t("Jump to newest"), hidden: true });
@@ -47,14 +46,12 @@ export class Columns extends Captions {
     });
     this.addEventListener("follow", () => (this.#newest.hidden = this.following));
     new ResizeObserver(() => this.#arrange()).observe(place);
-    this.showOnly(new Set(languages.keys()));
+    this.#arrange();
   }
 
   showOnly(keys) {
-    this.#shown = keys;
     for (const title of this.#head.children) title.hidden = !keys.has(title.dataset.key);
     super.showOnly(keys);
-    this.#arrange();
   }
 
   resized() {
@@ -66,9 +63,9 @@ export class Columns extends Captions {
   #arrange() {
     const { clientWidth, style, classList } = this.#place;
     const scale = parseFloat(getComputedStyle(this.#place).getPropertyValue("--scale")) || 1;
-    style.setProperty("--columns", this.#shown.size);
-    classList.toggle("single", this.#shown.size === 1);
-    const stacked = clientWidth < this.#shown.size * NARROW * scale;
+    style.setProperty("--columns", this.shown.size);
+    classList.toggle("single", this.shown.size === 1);
+    const stacked = clientWidth < this.shown.size * NARROW * scale;
     if (stacked === classList.contains("stacked")) return;
     classList.toggle("stacked", stacked);
     super.resized();

@@ -174,7 +174,6 @@ const seconds = () => performance.now() / 1000;
 
 /** A viewer or a session whose captions are lines, each final and with a name of its own. */
 export class ReadingLines extends Source {
-  #source;
   #width;
   #timer = setInterval(() => this.#pass(seconds()), TICK);
   /** Utterance and language -> number of lines and, until it has ended, its newest caption and what breaks it. */
@@ -182,7 +181,6 @@ export class ReadingLines extends Source {
 
   constructor(source, width) {
     super();
-    this.#source = source;
     this.#width = width;
     source.addEventListener("restart", () => this.#known.clear());
     this.forward(source, ["about", "pause", "done", "failed", "problem", "state", "restart"]);
@@ -193,19 +191,6 @@ export class ReadingLines extends Source {
 
   stop() {
     clearInterval(this.#timer);
-  }
-
-  disconnect() {
-    this.stop();
-    this.#source.disconnect();
-  }
-
-  connect() {
-    this.#source.connect();
-  }
-
-  choose(languages) {
-    this.#source.choose(languages);
   }
 
   /** Take a caption; lines that are complete come as "final". */

@@ -1,8 +1,7 @@
 // The options of a session besides its languages.  The server checks their ranges; its error is shown at the field.
 
 import { at, element } from "../captions/elements.js";
-import { complain, makeField, valueOf } from "./fields.js";
-import { Glossary } from "./glossary.js";
+import { makeField, valueOf } from "./fields.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
@@ -13,87 +12,47 @@ const switchesOf = (offer) => [
   ...(offer.recogniser ? [makeSwitch("sentences", "Whole sentences", "Cuts what the server recognises into sentences, whatever the pauses.", offer.sentences)] : []),
 ];
 
-export class Options {
-  #form;
-  #offer;
-  #method;
-  #switches;
-  #glossary;
-  /** Why `read` returned null. */
-  reason = "";
-
-  /**
-   * @param {HTMLFormElement} form of the fields
-   * @param {HTMLElement} place where they go
-   * @param {object} offer what the server offers
-   */
-  constructor(form, place, offer) {
-    this.#form = form;
-    this.#offer = offer;
-    this.#method = element("div", { className: "method" });
-    const [takeOver, ...switches] = switchesOf(offer);
-    this.#switches = [takeOver, ...switches].map(({ name }) => name);
-    const fields = [takeOver, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
-    this.#glossary = new Glossary(place, offer.most_glossary);
-    place.append(...fields.map(makeField), this.#method);
-    form.elements.method.addEventListener("change", () => this.#showMethod());
-    this.#showMethod();
-  }
-
-  /**
-   * Their fields of the message `start`, without empty ones; null, with an error at the field, if invalid.
-   *
-   * @param {boolean} quiet leave the focus where it is
-   */
-  read(quiet) {
-    const glossary = this.#terms(quiet);
-    if (glossary === null) return null;
-    const value = (name) => valueOf(this.#form.elements.namedItem(name));
-    const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
-    const switches = this.#switches.map((name) => [name, value(name) === "yes"]);
-    return { method: value("method"), ...Object.fromEntries(switches), options: Object.fromEntries(entries), glossary };
-  }
-
-  /** Show the options of a session. */
-  show({ method, options = {}, ...rest }) {
-    this.#form.elements.method.value = method;
-    this.#showMethod();
-    const known = { take_over: false, ...rest, ...options };
-    for (const name of this.#switches) if (known[name] !== undefined) known[name] = known[name] ? "yes" : "no";
-    for (const control of this.#form.querySelectorAll("#options [name]:not([name^=glossary])")) {
-      if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
-      else if (known[control.name] !== undefined) control.value = known[control.name];
-    }
-  }
-
-  get #own() {
-    return this.#offer.about[this.#form.elements.method.value].options;
-  }
-
-  /** Offer a glossary for these languages. */
-  offer(sourceLanguage, targets) {
-    this.#glossary.offer(sourceLanguage, targets);
-  }
-
-  /** The terms of each language; null if they are invalid. */
-  #terms(quiet) {
-    try {
-      return this.#glossary.read();
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      this.reason = error.message;
-      complain(this.#form, this.reason, "glossary", quiet);
-      return null;
-    }
-  }
-
-  #showMethod() {
-    at("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
-    const [first, ...more] = this.#own.map(fieldOf).map(makeField);
-    const open = Boolean(this.#method.querySelector("details[open]"));
-    const title = element("summary", { textContent: `More of ${this.#form.elements.method.value}` });
-    this.#method.replaceChildren(first, element("details", { open }, title, ...more));
-  }
+/**
+ * @param {HTMLFormElement} form of the fields
+ * @param {HTMLElement} place where they go
+ * @param {object} offer what the server offers
+ */
+export function makeOptions(form, place, offer) {
+  const box = element("div", { className: "method" });
+  const fields = switchesOf(offer);
+  const switches = fields.map(({ name }) => name);
+  place.append(...[...fields, { name: "method", label: "Method", help: "", words: offer.methods }].map(makeField), box);
+  const { method } = form.elements;
+  const about = () => offer.about[method.value];
+  const showMethod = () => {
+    at("method-help").textContent = `${about().summary}.`;
+    const [first, ...more] = about().options.map(fieldOf).map(makeField);
+    const open = Boolean(box.querySelector("details[open]"));
+    const title = element("summary", { textContent: `More of ${method.value}` });
+    box.replaceChildren(first, element("details", { open }, title, ...more));
+  };
+  method.addEventListener("change", showMethod);
+  showMethod();
+  return {
+    /** Their fields of the message `start`, without empty ones. */
+    read() {
+      const value = (name) => valueOf(form.elements.namedItem(name));
+      const options = about().options.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
+      const chosen = switches.map((name) => [name, value(name) === "yes"]);
+      return { method: method.value, ...Object.fromEntries(chosen), options: Object.fromEntries(options) };
+    },
+    /** Show the options of a session. */
+    show({ method: name, options = {}, ...rest }) {
+      method.value = name;
+      showMethod();
+      const known = { take_over: false, ...rest, ...options };
+      for (const name of switches) if (known[name] !== undefined) known[name] = known[name] ? "yes" : "no";
+      for (const control of form.querySelectorAll("#options [name]:not([name^=glossary])")) {
+        if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
+        else if (known[control.name] !== undefined) control.value = known[control.name];
+      }
+    },
+  };
 }
 
 /** The field for an option of a method, as the server describes it. */

@@ -50,12 +50,7 @@ export function optionsOf(query) {
   return found;
 }
 
-/**
- * Style captions; what is not chosen is left to the style sheets of the page, as `--size: 60px` at the element.
- *
- * @param {HTMLElement} place of the captions
- * @param {object} options as of `optionsOf`
- */
+/** Style captions; what is not chosen is left to the style sheets of the page, as `--size: 60px` at the element. */
 export function style(place, { size, lines, colour, outline, background, align, unstable, font }) {
   for (const [name, value] of Object.entries({ size, lines, colour, outline, background, align, font })) {
     if (value !== OPTIONS[name][1]) place.style.setProperty(`--${name}`, name === "size" ? `${value}px` : value);

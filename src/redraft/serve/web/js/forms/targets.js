@@ -7,85 +7,65 @@ import { nameOf, ownNameOf } from "../captions/languages.js";
 const MANY = 12;
 const NONE = "Choose at least one language.";
 
-export class LanguageBoxes {
-  #place;
-  #find;
-
-  /**
-   * @param {HTMLElement} place where the boxes go
-   * @param {HTMLInputElement} find search field
-   * @param {string} name of the boxes
-   * @param {string[]} tags languages offered
-   * @param {string[]} [chosen] those that are checked at first; they stand first
-   */
-  constructor(place, find, name, tags, chosen = []) {
-    this.#place = place;
-    this.#find = find;
-    const byName = [...tags].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
-    const ordered = [...byName.filter((tag) => chosen.includes(tag)), ...byName.filter((tag) => !chosen.includes(tag))];
-    place.append(...ordered.map((tag) => choice(name, tag, chosen.includes(tag))));
-    find.hidden = tags.length < MANY;
-    find.addEventListener("input", () => this.#filter());
-    find.addEventListener("keydown", (event) => event.key === "Enter" && this.#take(event));
-  }
-
-  get #boxes() {
-    return [...this.#place.querySelectorAll("input")];
-  }
-
-  /** The chosen languages. */
-  get chosen() {
-    return this.#boxes.filter((box) => box.checked).map((box) => box.value);
-  }
-
-  /** Check these languages only. */
-  show(tags) {
-    for (const box of this.#boxes) box.checked = tags.includes(box.value);
-  }
-
-  /** Do not offer these languages. */
-  exclude(...tags) {
-    for (const box of this.#boxes) {
-      box.disabled = tags.some((tag) => same(box.value, tag));
-      if (box.disabled) box.checked = false;
-    }
-    this.#filter();
-  }
-
-  /** Mark the form as invalid if nothing is chosen. */
-  validate() {
-    for (const box of this.#boxes) box.setCustomValidity("");
-    const seen = this.#boxes.find((box) => !box.parentElement.hidden);
-    if (!this.chosen.length) seen?.setCustomValidity(NONE);
-  }
-
+/**
+ * @param {HTMLElement} place where the boxes go
+ * @param {HTMLInputElement} find search field
+ * @param {string} name of the boxes
+ * @param {string[]} tags languages offered
+ * @param {string[]} [checked] those that are checked at first; they stand first
+ */
+export function makeBoxes(place, find, name, tags, checked = []) {
+  const ordered = byName(tags).sort((one, other) => checked.includes(other) - checked.includes(one));
+  const boxes = ordered.map((tag) => element("input", { type: "checkbox", name, value: tag, checked: checked.includes(tag) }));
+  const chosen = () => boxes.filter((box) => box.checked).map((box) => box.value);
   /** Show the languages whose name or tag contains the searched text, and those that are chosen. */
-  #filter() {
-    const text = plain(this.#find.value.trim());
-    for (const box of this.#boxes) {
+  const filter = () => {
+    const text = plain(find.value.trim());
+    for (const box of boxes) {
       const found = [nameOf(box.value), ownNameOf(box.value), box.value].some((name) => plain(name).includes(text));
       box.parentElement.hidden = box.disabled || !(found || box.checked);
     }
-  }
-
+  };
   /** Choose the language that was found. */
-  #take(event) {
+  const take = (event) => {
     event.preventDefault();
-    const text = plain(this.#find.value.trim());
-    const found = this.#boxes.filter((box) => !box.parentElement.hidden && !box.checked);
-    const exact = found.filter((box) => plain(nameOf(box.value)) === text);
-    const [box] = exact.length ? exact : found;
+    const text = plain(find.value.trim());
+    const found = boxes.filter((box) => !box.parentElement.hidden && !box.checked);
+    const box = found.find((box) => plain(nameOf(box.value)) === text) ?? found[0];
     if (!text || !box) return;
     box.checked = true;
     box.dispatchEvent(new Event("change", { bubbles: true }));
-    this.#find.value = "";
-    this.#filter();
-  }
+    find.value = "";
+    filter();
+  };
+  place.append(...boxes.map((box) => element("label", { className: "chip" }, box, nameOf(box.value))));
+  find.hidden = tags.length < MANY;
+  find.addEventListener("input", filter);
+  find.addEventListener("keydown", (event) => event.key === "Enter" && take(event));
+  return {
+    chosen,
+    /** Check these languages only. */
+    show(tags) {
+      for (const box of boxes) box.checked = tags.includes(box.value);
+    },
+    /** Do not offer these languages. */
+    exclude(...tags) {
+      for (const box of boxes) {
+        box.disabled = tags.some((tag) => same(box.value, tag));
+        if (box.disabled) box.checked = false;
+      }
+      filter();
+    },
+    /** Mark the form as invalid if nothing is chosen. */
+    validate() {
+      for (const box of boxes) box.setCustomValidity("");
+      if (!chosen().length) boxes.find((box) => !box.parentElement.hidden)?.setCustomValidity(NONE);
+    },
+  };
 }
 
-function choice(name, tag, checked) {
-  return element("label", { className: "chip" }, element("input", { type: "checkbox", name, value: tag, checked }), nameOf(tag));
-}
+/** Languages in the order of their English names. */
+export const byName = (tags) => [...tags].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
 
 /** Without case and accents. */
 const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();

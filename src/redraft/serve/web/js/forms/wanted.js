@@ -2,9 +2,10 @@
 
 import { AUTO, COMMON, nameOf } from "../captions/languages.js";
 import { complain, makeField } from "./fields.js";
-import { Options } from "./options.js";
+import { makeGlossary } from "./glossary.js";
+import { makeOptions } from "./options.js";
 import { roomOf } from "./room.js";
-import { LanguageBoxes } from "./targets.js";
+import { byName, makeBoxes } from "./targets.js";
 
 const USUAL = ["de", "zh", "ja"];
 const KEY = {
@@ -24,110 +25,103 @@ const ROOM = {
   attributes: { title: ROOM_HELP, maxLength: 63, autocapitalize: "none", spellcheck: false, placeholder: "such as hall-1" },
 };
 
-export class WantedForm {
-  #form;
-  #options;
+/**
+ * @param {HTMLFormElement} form
+ * @param {object} offer what the server offers
+ */
+export function makeWanted(form, offer) {
+  const { source_language: spoken } = form.elements;
+  const within = (selector) => form.querySelector(selector);
+  const targets = offer.target_languages.length ? offer.target_languages : COMMON;
+  const sources = offer.source_languages.length ? offer.source_languages : COMMON;
+  spoken.append(...byName(sources).map((tag) => new Option(nameOf(tag), tag)));
+  spoken.value = sources.includes("en") ? "en" : sources[0];
+  if (sources.length > 1) spoken.append(new Option(ANY, AUTO));
   /** The languages that are spoken besides the first one, and the target languages. */
-  #also;
-  #targets;
-  /** Why `read` returned null. */
-  reason = "";
+  const also = makeBoxes(within("#also .chips"), within("#also-find"), "also_spoken", sources);
+  const usual = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
+  const into = makeBoxes(within(".targets"), within("#find"), "target", targets, usual);
+  within(".key").hidden = !offer.key;
+  if (offer.key) within(".key").append(makeField(KEY));
+  within(".room").append(makeField(ROOM));
+  const { key, room } = form.elements;
+  const roomName = () => roomOf(room.value);
+  room.value = new URLSearchParams(location.search).get("room") ?? "";
+  room.addEventListener("change", () => (room.value = roomName()));
+  const glossary = makeGlossary(within("#options"), offer.most_glossary);
+  const options = makeOptions(form, within("#options"), offer);
+  let reason = "";
 
-  /**
-   * @param {HTMLFormElement} form
-   * @param {object} offer what the server offers
-   */
-  constructor(form, offer) {
-    this.#form = form;
-    const targets = offer.target_languages.length ? offer.target_languages : COMMON;
-    const sources = offer.source_languages.length ? offer.source_languages : COMMON;
-    const byName = [...sources].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
-    form.source_language.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
-    form.source_language.value = sources.includes("en") ? "en" : sources[0];
-    if (sources.length > 1) form.source_language.append(new Option(ANY, AUTO));
-    this.#also = new LanguageBoxes(form.querySelector("#also .chips"), form.querySelector("#also-find"), "also_spoken", sources);
-    const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
-    this.#targets = new LanguageBoxes(form.querySelector(".targets"), form.querySelector("#find"), "target", targets, chosen);
-    const place = form.querySelector(".key");
-    place.hidden = !offer.key;
-    if (offer.key) place.append(makeField(KEY));
-    form.querySelector(".room").append(makeField(ROOM));
-    form.elements.room.value = new URLSearchParams(location.search).get("room") ?? "";
-    form.elements.room.addEventListener("change", () => (form.elements.room.value = this.room));
-    this.#options = new Options(form, form.querySelector("#options"), offer);
-    for (const part of [form.source_language, ...form.querySelectorAll(".chips")]) part.addEventListener("change", () => this.#adapt());
-    this.#adapt();
-  }
-
-  /** The language that is spoken; empty if several are. */
-  get language() {
-    const { value } = this.#form.elements.source_language;
-    return value === AUTO || this.#also.chosen.length ? "" : value;
-  }
+  const language = () => (spoken.value === AUTO || also.chosen().length ? "" : spoken.value);
 
   /** Offer what goes with the languages that are spoken: one alone is not translated into itself. */
-  #adapt() {
-    const { value } = this.#form.elements.source_language;
-    this.#form.querySelector("#also").hidden = value === AUTO || this.#form.source_language.length < 2;
-    if (value === AUTO) this.#also.show([]);
-    this.#also.exclude(value);
-    this.#form.querySelector("#also span").textContent = this.#also.chosen.map(nameOf).join(", ");
-    this.#targets.exclude(...(this.language ? [value] : []));
-    this.#options.offer(value, this.#targets.chosen);
-  }
+  const adapt = () => {
+    within("#also").hidden = spoken.value === AUTO || spoken.length < 2;
+    if (spoken.value === AUTO) also.show([]);
+    also.exclude(spoken.value);
+    within("#also span").textContent = also.chosen().map(nameOf).join(", ");
+    into.exclude(...(language() ? [spoken.value] : []));
+    glossary.offer(spoken.value, into.chosen());
+  };
+  for (const part of [spoken, ...form.querySelectorAll(".chips")]) part.addEventListener("change", adapt);
+  adapt();
 
-  /** The name of the room, empty if there is none. */
-  get room() {
-    return roomOf(this.#form.elements.room.value);
-  }
-
-  /**
-   * The fields of the message `start`; null, with an error at the field, if they are invalid.
-   *
-   * @param {boolean} [quiet] leave the focus where it is; `reason` has the error
-   */
-  read(quiet = false) {
-    const { source_language, key, room } = this.#form.elements;
-    this.#targets.validate();
-    key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
-    this.#form.querySelector("#choices").open = true; // errors must be visible
-    if (!(quiet ? this.#form.checkValidity() : this.#form.reportValidity())) {
-      this.reason = [...this.#form.elements].find((each) => each.validationMessage)?.validationMessage ?? "";
-      return null;
-    }
-    room.value = this.room;
-    const options = this.#options.read(quiet);
-    if (!options) this.reason = this.#options.reason;
-    const languages = { source_language: source_language.value, also_spoken: this.#also.chosen, targets: this.#targets.chosen };
-    return options && { ...languages, room: room.value || undefined, ...options, key: key?.value.trim() };
-  }
-
-  /** Show the choices of a session. */
-  show({ source_language, also_spoken = [], targets, key, room, ...options }) {
-    this.#form.elements.source_language.value = source_language;
-    this.#also.show(also_spoken);
-    this.#targets.show(targets);
-    if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
-    this.#form.elements.room.value = room ?? "";
-    this.#options.show(options);
-    this.#adapt();
-    const spoken = source_language === AUTO ? ANY : [source_language, ...also_spoken].map(nameOf).join(", ");
-    this.#form.querySelector("#chosen").textContent = `${spoken} to ${targets.map(nameOf).join(", ")}`;
-  }
-
-  /** Disable the form during a session. */
-  lock(locked) {
-    this.#form.querySelector("fieldset").disabled = locked;
-    this.#form.querySelector("#choices").open = !locked;
-    if (!locked) this.#form.querySelector("#chosen").textContent = "";
-  }
-
-  /**
-   * Show the server's error at its field; false if it names none.
-   *
-   * @param {boolean} [quiet] leave the focus where it is
-   */
-  complain({ message, field }, quiet = false) {
-    return complain(this.#form, message, field, quiet);
-  }
+  return {
+    /** The language that is spoken; empty if several are. */
+    language,
+    /** The name of the room, empty if there is none. */
+    room: roomName,
+    /** Why `read` returned null. */
+    get reason() {
+      return reason;
+    },
+    /**
+     * The fields of the message `start`; null, with an error at the field, if they are invalid.
+     *
+     * @param {boolean} [quiet] leave the focus where it is; `reason` has the error
+     */
+    read(quiet = false) {
+      into.validate();
+      key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
+      within("#choices").open = true; // errors must be visible
+      if (!(quiet ? form.checkValidity() : form.reportValidity())) {
+        reason = [...form.elements].find((each) => each.validationMessage)?.validationMessage ?? "";
+        return null;
+      }
+      room.value = roomName();
+      const languages = { source_language: spoken.value, also_spoken: also.chosen(), targets: into.chosen() };
+      try {
+        return { ...languages, room: room.value || undefined, ...options.read(), glossary: glossary.read(), key: key?.value.trim() };
+      } catch (error) {
+        if (!(error instanceof RangeError)) throw error;
+        reason = error.message;
+        complain(form, reason, "glossary", quiet);
+        return null;
+      }
+    },
+    /** Show the choices of a session. */
+    show({ source_language, also_spoken = [], targets, key: given, room: name, ...rest }) {
+      spoken.value = source_language;
+      also.show(also_spoken);
+      into.show(targets);
+      if (key) key.value = given ?? "";
+      room.value = name ?? "";
+      options.show(rest);
+      adapt();
+      const first = source_language === AUTO ? ANY : [source_language, ...also_spoken].map(nameOf).join(", ");
+      within("#chosen").textContent = `${first} to ${targets.map(nameOf).join(", ")}`;
+    },
+    /** Disable the form during a session. */
+    lock(locked) {
+      within("fieldset").disabled = locked;
+      within("#choices").open = !locked;
+      if (!locked) within("#chosen").textContent = "";
+    },
+    /**
+     * Show the server's error at its field; false if it names none.
+     *
+     * @param {boolean} [quiet] leave the focus where it is
+     */
+    complain: ({ message, field }, quiet = false) => complain(form, message, field, quiet),
+  };
 }

@@ -4,30 +4,16 @@
 
 const PREFIX = "redraft.";
 
-/** A storage that does not survive a reload. */
-export class Volatile {
-  #items = new Map();
-  getItem(name) {
-    return this.#items.get(name) ?? null;
-  }
-  setItem(name, value) {
-    this.#items.set(name, value);
-  }
-  removeItem(name) {
-    this.#items.delete(name);
-  }
-}
-
 export class Memory {
   #storage;
   #onFull;
   #full = false;
 
   /**
-   * @param {Storage} storage where to keep it
+   * @param {Storage | null} storage where to keep it; null keeps it until a reload only
    * @param {() => void} onFull called when the storage is full, so that a reload would lose captions
    */
-  constructor(storage, onFull = () => {}) {
+  constructor(storage = null, onFull = () => {}) {
     this.#storage = storage;
     this.#onFull = onFull;
     this.load();
@@ -47,13 +33,12 @@ export class Memory {
   }
 
   read(name) {
-    const text = this.#storage.getItem(PREFIX + name);
-    return text === null ? null : JSON.parse(text);
+    return JSON.parse(this.#storage?.getItem(PREFIX + name) ?? null);
   }
 
   write(name, value) {
     try {
-      this.#storage.setItem(PREFIX + name, JSON.stringify(value));
+      this.#storage?.setItem(PREFIX + name, JSON.stringify(value));
     } catch {
       if (!this.#full) this.#onFull(); // once is enough
       this.#full = true;
@@ -61,7 +46,7 @@ export class Memory {
   }
 
   forget(name) {
-    this.#storage.removeItem(PREFIX + name);
+    this.#storage?.removeItem(PREFIX + name);
   }
 
   /** Change fields of the session. */

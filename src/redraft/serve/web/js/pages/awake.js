@@ -1,8 +1,6 @@
 // Keeps the screen on while captions are read: phones turn it off after half a minute.
 
-/**
- * @param {() => void} cannot called where the browser offers no way, as on pages without https
- */
+/** @param {() => void} cannot called where the browser offers no way, as on pages without https */
 export function stayAwake(cannot) {
   if (!navigator.wakeLock) {
     cannot();

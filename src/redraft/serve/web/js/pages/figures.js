@@ -18,12 +18,7 @@ export class Rate {
   }
 }
 
-/**
- * The figures of a session; null for ratios without data.
- *
- * @param {object} stats the server's message
- * @param {Rate} rate of the session
- */
+/** The figures of a session, from the server's message `stats` and its `Rate`; null for ratios without data. */
 export function figuresOf({ targets, lag_ms, lag_p95_ms }, rate) {
   const [tokens, passes, drafted, accepted] = ["tokens", "passes", "drafted", "accepted"].map((name) => sum(targets, name));
   return {

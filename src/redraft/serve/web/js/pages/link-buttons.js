@@ -6,12 +6,7 @@ import { t } from "../captions/words.js";
 const HERE_ONLY = "This address works on this computer only. For other devices, open this page at the address that they can reach.";
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
 
-/**
- * A button that copies the link.
- *
- * @param {() => string} address returns the address
- * @param {string} text name of the address
- */
+/** A button that copies the link that `address` returns, which `text` names. */
 export function copyButton(address, text) {
   const copy = async () => {
     try {
@@ -26,11 +21,7 @@ export function copyButton(address, text) {
   return made;
 }
 
-/**
- * A button that shows the code.
- *
- * @param {() => string} address returns the link
- */
+/** A button that shows the code of the link that `address` returns. */
 export const qrButton = (address) => button(t("QR code"), () => show(address()));
 
 function show(address) {

@@ -4,17 +4,17 @@ import { Columns, follow } from "../captions/columns.js";
 import { at } from "../captions/elements.js";
 import { originalOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
-import { WantedForm } from "../forms/wanted.js";
-import { Memory, Volatile } from "../net/memory.js";
+import { makeWanted } from "../forms/wanted.js";
+import { Memory } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
 import { Session } from "../net/session.js";
-import { planOf, sentencesOf } from "../speech/plan.js";
-import { Player } from "../speech/player.js";
-import { Sound } from "../speech/sound.js";
-import { Speaking } from "../speech/speaking.js";
+import { planOf } from "../speech/plan.js";
+import { makePlayer } from "../speech/player.js";
+import { makeSound } from "../speech/sound.js";
+import { makeSpeaking } from "../speech/speaking.js";
 import { listenToTyping } from "../speech/typing.js";
 import { watchLag } from "./behind.js";
-import { Operator } from "./operator.js";
+import { makeOperator } from "./operator.js";
 import { Panel } from "./panel.js";
 import { keptSentence, showLinks } from "./share.js";
 import { notice, problem, showModel, showState } from "./status.js";
@@ -42,13 +42,13 @@ const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
 let lines = null;
 /** The placeholder before the first caption. */
 const empty = at("captions").firstElementChild;
-const wanted = new WantedForm(at("wanted"), offer);
+const wanted = makeWanted(at("wanted"), offer);
 const panel = new Panel(at("panel"));
-const operator = new Operator(problem);
+const attend = makeOperator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
-const sound = new Sound(at("recording"), at("sound"));
-const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = new Speaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
+const sound = makeSound(at("recording"), at("sound"));
+const player = makePlayer(memory, (...update) => session?.send(...update), showControls, sound);
+const speaking = makeSpeaking(offer, { ready, language: wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
@@ -88,7 +88,7 @@ function listenTo(made, start) {
   columns = new Columns(at("captions"), at("announcer"), start.targets, original, transcript, true);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
-  operator.attend(session, columns, !lines);
+  attend(session, columns, !lines);
   session.addEventListener("update", ({ detail }) => {
     showText(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
@@ -120,16 +120,19 @@ function listenTo(made, start) {
 
 /** Show the links of the chosen room, which need no session. */
 function showRoom() {
-  at("share").hidden = !wanted.room;
-  showLinks(at("share"), { room: wanted.room, targets: [] }, offer.transcripts);
+  at("share").hidden = !wanted.room();
+  showLinks(at("share"), { room: wanted.room(), targets: [] }, offer.transcripts);
 }
 
-/** Show what was spoken, in reading mode as lines like those of its translations; the server shows it where it is a target. */
-function showText({ final, ...update }) {
-  if (memory.session.start.targets.includes(original)) return;
-  const caption = { ...update, language: original };
+/** Show a caption, in reading mode as lines. */
+function show(caption, final) {
   if (lines) lines.read(caption, final);
   else columns[final ? "final" : "partial"](caption);
+}
+
+/** Show what was spoken; the server shows it where it is a target. */
+function showText({ final, ...update }) {
+  if (!memory.session.start.targets.includes(original)) show({ ...update, language: original }, final);
 }
 
 /** The session is over, if it had begun; its captions stay until the next one starts. */
@@ -140,7 +143,7 @@ function left(begun) {
   plain?.leave();
   session = plain = null;
   notice("", "lag");
-  operator.attend(null, columns);
+  attend(null, columns);
   memory.clear();
   wanted.lock(false);
   showControls();
@@ -159,8 +162,7 @@ function restore() {
   listenTo(new Session(memory), start);
   for (const final of [...memory.finals.values()].filter(Boolean)) {
     showText({ utterance: final.utterance, text: final.source, final: true, age_ms: Infinity });
-    if (lines) lines.read(final, true);
-    else columns.final({ ...final, age_ms: Infinity });
+    show({ ...final, age_ms: Infinity }, true);
   }
   for (const update of memory.open.values()) showText(update);
   at("speed").value = player.speed;
@@ -176,7 +178,7 @@ function comparePlain() {
   plain = null;
   panel.clearPlain();
   if (!session || !at("compare").checked) return;
-  plain = new Session(new Memory(new Volatile()));
+  plain = new Session(new Memory());
   plain.addEventListener("stats", ({ detail }) => panel.showPlain(detail, Boolean(memory.session?.spoken)));
   plain.addEventListener("state", ({ detail }) => {
     if (detail === "over") at("compare").checked = false;
@@ -230,8 +232,8 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { sentences, error } = await sentencesOf(text, start.key);
-  if (sentences) play(planOf(sentences, at("spoken").checked), 1);
+  const { body, error } = await ask("v1/sentences", { text }, start.key);
+  if (body) play(planOf(body.sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });
 at("end").addEventListener("click", () => {

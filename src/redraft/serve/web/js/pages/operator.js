@@ -8,62 +8,31 @@ import { notice } from "./status.js";
 const CHOOSE = "Choose a caption to hide or correct it.";
 const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
 
-export class Operator {
-  #session = null;
-  #columns = null;
-  #problem;
+/**
+ * @param {(sentence: string) => void} problem shows an error
+ * @returns {(session: import("../net/session.js").Session | null, columns: import("../captions/columns.js").Columns, whole?: boolean) => void}
+ *   begins the control of a session with its columns, or ends it where that is null; `whole` says whether captions are
+ *   whole ones, which can be chosen, and not lines
+ */
+export function makeOperator(problem) {
+  let session = null;
+  let columns = null;
   /** The caption that the dialog is about. */
-  #chosen = null;
+  let chosen = null;
+  const editor = at("editor");
 
-  /** @param {(sentence: string) => void} problem shows an error */
-  constructor(problem) {
-    this.#problem = problem;
-    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !isPressed(at("pause")) }));
-    at("edit").addEventListener("click", () => this.#edit(!isPressed(at("edit"))));
-    at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // a click on the backdrop
-    at("leave").addEventListener("click", () => at("editor").close());
-    at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
-    at("correct").addEventListener("submit", (event) => {
-      event.preventDefault();
-      const { text, speaker, final } = this.#chosen;
-      if (speaker && at("speaker").value !== speaker) this.#name(speaker, at("speaker").value);
-      if (final && at("corrected").value !== text) this.#decide({ type: "correct", text: at("corrected").value });
-      at("editor").close();
-    });
-  }
+  const say = (message) => session.control(message) || problem(LATER);
 
-  /**
-   * @param {import("../net/session.js").Session | null} session null when it is over
-   * @param {import("../captions/columns.js").Columns} columns with its captions
-   * @param {boolean} [whole] whether captions are whole ones, which can be chosen, and not lines
-   */
-  attend(session, columns, whole = true) {
-    if (this.#columns) this.#edit(false);
-    this.#session = session;
-    this.#columns = columns;
-    at("operator").hidden = !session;
-    at("edit").hidden = !whole;
-    if (at("editor").open) at("editor").close();
-    this.#paused(isPaused(session?.memory.session));
-    session?.addEventListener("pause", ({ detail }) => this.#paused(detail.paused));
-  }
-
-  #paused(paused) {
+  const showPaused = (paused) => {
     press(at("pause"), paused);
     at("pause").textContent = paused ? "Resume for viewers" : "Pause for viewers";
     at("paused").hidden = !paused;
-  }
+  };
 
-  #edit(editing) {
-    press(at("edit"), editing);
-    notice(editing ? CHOOSE : "", "edit");
-    this.#columns.choose(editing ? (caption) => this.#open(caption) : null);
-  }
-
-  #open(caption) {
+  const open = (caption) => {
     const { language, text, speaker = "", final, unseen } = caption;
     const box = at("corrected");
-    this.#chosen = caption;
+    chosen = caption;
     at("editor-language").textContent = nameOf(language);
     box.value = text;
     box.disabled = !final;
@@ -72,24 +41,50 @@ export class Operator {
     at("speaker").disabled = at("speaker").closest("p").hidden = !speaker;
     mark(box, language);
     at("hide").textContent = unseen ? "Show to viewers" : "Hide from viewers";
-    at("editor").showModal();
+    editor.showModal();
     if (final) box.select();
-  }
+  };
 
-  #decide(message) {
-    const { utterance, language } = this.#chosen;
-    at("editor").close();
-    this.#say({ ...message, utterance, language });
-  }
+  const edit = (editing) => {
+    press(at("edit"), editing);
+    notice(editing ? CHOOSE : "", "edit");
+    columns.choose(editing ? open : null);
+  };
 
-  #name(speaker, name) {
-    for (const each of speakersNamed(speaker, this.#session.memory.session)) this.#say({ type: "name", speaker: each, name });
+  const decide = (message) => {
+    const { utterance, language } = chosen;
+    editor.close();
+    say({ ...message, utterance, language });
+  };
+
+  const name = (speaker, name) => {
+    for (const each of speakersNamed(speaker, session.memory.session)) say({ type: "name", speaker: each, name });
     for (const row of document.querySelectorAll("#captions .utterance")) {
       if (row.dataset.speaker === speaker) row.dataset.speaker = name;
     }
-  }
+  };
 
-  #say(message) {
-    if (!this.#session.control(message)) this.#problem(LATER);
-  }
+  at("pause").addEventListener("click", () => say({ type: "pause", paused: !isPressed(at("pause")) }));
+  at("edit").addEventListener("click", () => edit(!isPressed(at("edit"))));
+  editor.addEventListener("click", ({ target }) => target === editor && editor.close()); // a click on the backdrop
+  at("leave").addEventListener("click", () => editor.close());
+  at("hide").addEventListener("click", () => decide({ type: "hide", hidden: !chosen.unseen }));
+  at("correct").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { text, speaker, final } = chosen;
+    if (speaker && at("speaker").value !== speaker) name(speaker, at("speaker").value);
+    if (final && at("corrected").value !== text) decide({ type: "correct", text: at("corrected").value });
+    editor.close();
+  });
+
+  return (attended, shown, whole = true) => {
+    if (columns) edit(false);
+    session = attended;
+    columns = shown;
+    at("operator").hidden = !session;
+    at("edit").hidden = !whole;
+    if (editor.open) editor.close();
+    showPaused(isPaused(session?.memory.session));
+    session?.addEventListener("pause", ({ detail }) => showPaused(detail.paused));
+  };
 }

@@ -20,12 +20,7 @@ export function problem(sentence) {
   bar.hidden = !sentence;
 }
 
-/**
- * Set the status line of a topic; an empty one removes it.  Only one topic is shown at a time.
- *
- * @param {string} line such as "Reconnecting…"
- * @param {string} [topic]
- */
+/** Set the status line of a topic, such as "Reconnecting…"; an empty one removes it.  Only one topic is shown at a time. */
 export function notice(line, topic = "connection") {
   notices.set(topic, line);
   write(calm, [...notices.values()].find(Boolean) ?? "");
@@ -43,10 +38,7 @@ const WORDS = {
   next: "Ended",
 };
 
-/**
- * @param {string} state one of the words above
- * @param {Record<string, string>} sentences sentences for some of them
- */
+/** Show a state, one of `WORDS`, and its sentence if it is among these. */
 export function showState(state, sentences) {
   const place = at("state");
   place.dataset.state = at("banners").dataset.state = state;
@@ -54,10 +46,7 @@ export function showState(state, sentences) {
   notice(t(sentences[state] ?? ""));
 }
 
-/**
- * @param {HTMLElement} place
- * @param {object} offer of the server
- */
+/** Show the model of the server's offer. */
 export function showModel(place, { model, demo }) {
   const name = element("strong", { textContent: model });
   const sentence = t(demo ? "Translated by {model}, a small demo model that makes mistakes." : "Translated by {model}.");

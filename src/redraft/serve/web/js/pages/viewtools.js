@@ -7,14 +7,8 @@ const SIZES = [0.7, 0.85, 1, 1.2, 1.5, 1.9, 2.4, 3];
 const NAME = "redraft.size";
 const root = document.documentElement;
 
-/**
- * Put the buttons into a toolbar.
- *
- * @param {HTMLElement} place
- * @param {object} options
- * @param {() => void} options.resized called when the type size has changed
- * @param {boolean} [options.only] whether the page has anything else to hide
- */
+/** Put the buttons into a toolbar; `resized` is called when the type size has changed, `only` says whether the page has
+    anything else to hide. */
 export function addViewTools(place, { resized, only = false }) {
   const smaller = button("A−", () => step(-1), { ariaLabel: `A−: ${t("Smaller captions")}` });
   const larger = button("A+", () => step(1), { ariaLabel: `A+: ${t("Larger captions")}` });

@@ -5,7 +5,7 @@ import { at } from "../captions/elements.js";
 import { sameOf, withSpoken } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
-import { LanguagePicker } from "../forms/picker.js";
+import { pickLanguages } from "../forms/picker.js";
 import { ofAddress } from "../forms/room.js";
 import { PASSING } from "../net/backoff.js";
 import { insist } from "../net/server.js";
@@ -62,7 +62,7 @@ function showColumns({ targets, source_language: spoken, session = of.session })
     columns.showOnly(new Set(shown));
   };
   restart();
-  new LanguagePicker(at("languages"), languages, (chosen) => {
+  pickLanguages(at("languages"), languages, (chosen) => {
     shown = chosen;
     columns.showOnly(new Set(shown));
     at("save").href = transcript(shown.map((tag) => `&language=${encodeURIComponent(tag)}`).join(""));
@@ -81,20 +81,20 @@ function refusalOf({ code, message }) {
 }
 
 function watch(of) {
-  const source = new Viewer(of, languagesOf(location));
-  viewer = reading ? new ReadingLines(source, reading) : source;
+  viewer = new Viewer(of, languagesOf(location));
+  const source = reading ? new ReadingLines(viewer, reading) : viewer;
   let about = "";
-  viewer.addEventListener("about", ({ detail }) => {
+  source.addEventListener("about", ({ detail }) => {
     const found = JSON.stringify([detail.session, detail.targets, detail.source_language]);
     at("captions").parentElement.hidden = false;
     if (found !== about) showColumns(detail);
     if (of.session) SENTENCES.absent = BACK;
     about = found;
   });
-  viewer.addEventListener("restart", () => restart());
-  follow(viewer, () => columns);
-  viewer.addEventListener("problem", ({ detail }) => detail.fatal && (refusal = refusalOf(detail)));
-  viewer.addEventListener("state", ({ detail }) => {
+  source.addEventListener("restart", () => restart());
+  follow(source, () => columns);
+  source.addEventListener("problem", ({ detail }) => detail.fatal && (refusal = refusalOf(detail)));
+  source.addEventListener("state", ({ detail }) => {
     if (detail === "live") refusal = "";
     at("save").hidden = !["over", "next"].includes(detail);
     const refused = detail === "waiting" && refusal;

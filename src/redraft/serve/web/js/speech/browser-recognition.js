@@ -13,34 +13,25 @@ const HOPELESS = {
   "audio-capture": ["error", "There is no microphone."],
 };
 
-export class BrowserRecognition {
-  #recognition = null;
+/**
+ * @param {object} on callbacks
+ * @param {(state: string) => void} on.state called with "asking", "listening", "off", "denied" or "error"
+ * @param {(sentence: string) => void} on.problem called with errors
+ */
+export function makeBrowserRecognition(on) {
+  let listening = null;
   /** Receives the results; null after the end, when browsers still send some. */
-  #session = null;
-  #on;
-
-  /**
-   * @param {object} on callbacks
-   * @param {(state: string) => void} on.state called with "asking", "listening", "off", "denied" or "error"
-   * @param {(sentence: string) => void} on.problem called with errors
-   */
-  constructor(on) {
-    this.#on = on;
-  }
-
-  get listening() {
-    return this.#recognition !== null;
-  }
+  let receiver = null;
 
   /** Listen until `stop`; results go to the session. */
-  start(session, language) {
+  function start(session, language) {
     const recognition = new Recognition();
-    this.#session = session;
+    receiver = session;
     let run = session.nextRun();
     Object.assign(recognition, { lang: language, continuous: true, interimResults: true });
-    recognition.onstart = () => this.#recognition === recognition && this.#on.state("listening");
+    recognition.onstart = () => listening === recognition && on.state("listening");
     recognition.onresult = ({ resultIndex, results }) => {
-      if (this.#session !== session) return;
+      if (receiver !== session) return;
       for (let index = resultIndex; index < results.length; index++) {
         session.send(`${run}.${index}`, results[index][0].transcript.trim(), results[index].isFinal);
       }
@@ -48,32 +39,34 @@ export class BrowserRecognition {
     recognition.onerror = ({ error }) => {
       if (error === "no-speech" || error === "aborted") return;
       const [state, sentence] = HOPELESS[error] ?? ["asking", `Speech recognition failed (${error}); trying again.`];
-      if (error in HOPELESS) this.stop(state);
-      this.#on.problem(sentence);
+      if (error in HOPELESS) stop(state);
+      on.problem(sentence);
     };
     // Browsers stop listening after a silence, and number results from 0 after a restart.
     recognition.onend = () => {
-      if (this.#session !== session) return;
+      if (receiver !== session) return;
       session.finishOpen((utterance) => utterance.startsWith(`${run}.`));
-      if (this.#recognition !== recognition) return;
+      if (listening !== recognition) return;
       run = session.nextRun();
-      setTimeout(() => this.#recognition === recognition && recognition.start(), 300);
+      setTimeout(() => listening === recognition && recognition.start(), 300);
     };
-    this.#recognition = recognition;
-    this.#on.state("asking");
+    listening = recognition;
+    on.state("asking");
     recognition.start();
   }
 
-  stop(state = "off") {
-    const recognition = this.#recognition;
-    this.#recognition = null;
+  function stop(state = "off") {
+    const recognition = listening;
+    listening = null;
     recognition?.stop();
-    this.#on.state(state);
+    on.state(state);
   }
 
   /** Detach from the session. */
-  leave() {
-    if (this.listening) this.stop();
-    this.#session = null;
+  function leave() {
+    if (listening) stop();
+    receiver = null;
   }
+
+  return { start, stop, leave, listening: () => listening !== null };
 }

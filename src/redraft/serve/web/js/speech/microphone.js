@@ -10,103 +10,98 @@ const PROBLEMS = {
 };
 const INSECURE = "Browsers allow the microphone only on https pages and on the server's own machine.";
 
-export class Microphone {
-  #on;
-  #stream = null;
-  #context = null;
-  #pausing = false;
+/**
+ * @param {object} on callbacks
+ * @param {(samples: Int16Array, peak: number) => void} on.frame called with 0.1 s of audio and its peak, 0 to 1
+ * @param {(samples: number) => void} on.missed called with the number of samples that the browser has lost
+ * @param {(state: string, sentence?: string) => void} on.state called with "asking", "listening", "paused", "denied" or "error"
+ */
+export function makeMicrophone(on) {
+  let stream = null;
+  let context = null;
+  let pausing = false;
   /** End time of the last frame in milliseconds; 0 before the first. */
-  #last = 0;
+  let last = 0;
 
-  /**
-   * @param {object} on callbacks
-   * @param {(samples: Int16Array, peak: number) => void} on.frame called with 0.1 s of audio and its peak, 0 to 1
-   * @param {(samples: number) => void} on.missed called with the number of samples that the browser has lost
-   * @param {(state: string, sentence?: string) => void} on.state called with "asking", "listening", "paused", "denied" or "error"
-   */
-  constructor(on) {
-    this.#on = on;
-  }
-
-  async open() {
-    this.#on.state("asking");
+  async function open() {
+    on.state("asking");
     if (!navigator.mediaDevices?.getUserMedia || !globalThis.AudioWorkletNode) {
-      this.#on.state("error", INSECURE);
+      on.state("error", INSECURE);
       return;
     }
-    const context = (this.#context = new AudioContext());
+    const ours = (context = new AudioContext());
     try {
-      const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
-      if (context !== this.#context) {
-        release(stream); // `stop` was called meanwhile
+      const opened = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
+      if (ours !== context) {
+        release(opened); // `close` was called meanwhile
         return;
       }
-      this.#stream = stream;
-      await this.#connect(context, stream);
+      stream = opened;
+      await connect(ours, opened);
     } catch (error) {
-      if (context !== this.#context) return;
-      this.close();
+      if (ours !== context) return;
+      close();
       const [state, sentence] = PROBLEMS[error.name] ?? ["error", `The microphone cannot be opened: ${error.message}`];
-      this.#on.state(state, sentence);
+      on.state(state, sentence);
     }
   }
 
-  async #connect(context, stream) {
-    await context.audioWorklet.addModule(new URL("capture.js", import.meta.url));
-    await context.resume();
-    if (context !== this.#context) return;
-    const capture = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
-    capture.port.onmessage = ({ data }) => context === this.#context && this.#onFrame(data);
-    context.createMediaStreamSource(stream).connect(capture);
-    const [track] = stream.getAudioTracks();
-    track.onended = () => this.#lost();
-    track.onmute = track.onunmute = context.onstatechange = () => this.#show();
-    this.#show();
+  async function connect(ours, opened) {
+    await ours.audioWorklet.addModule(new URL("capture.js", import.meta.url));
+    await ours.resume();
+    if (ours !== context) return;
+    const capture = new AudioWorkletNode(ours, "capture", { numberOfOutputs: 0 });
+    capture.port.onmessage = ({ data }) => ours === context && take(data);
+    ours.createMediaStreamSource(opened).connect(capture);
+    const [track] = opened.getAudioTracks();
+    track.onended = lost;
+    track.onmute = track.onunmute = ours.onstatechange = show;
+    show();
   }
 
-  #onFrame({ samples, peak, time }) {
+  function take({ samples, peak, time }) {
     // While the browser suspends the audio, its clock stops.
-    const missing = this.#last ? Math.round(((time - this.#last) / 1000) * RATE) - samples.length : 0;
-    if (missing > RATE) this.#on.missed(missing);
-    this.#last = time;
-    this.#on.frame(samples, peak);
+    const missing = last ? Math.round(((time - last) / 1000) * RATE) - samples.length : 0;
+    if (missing > RATE) on.missed(missing);
+    last = time;
+    on.frame(samples, peak);
   }
 
   /** Pause or resume; a paused microphone sends silence. */
-  pause(pausing) {
-    this.#pausing = pausing;
-    for (const track of this.#stream?.getAudioTracks() ?? []) track.enabled = !pausing;
-    if (!pausing) this.#context?.resume();
-    this.#show();
+  function pause(wanted) {
+    pausing = wanted;
+    for (const track of stream?.getAudioTracks() ?? []) track.enabled = !pausing;
+    if (!pausing) context?.resume();
+    show();
   }
 
   /** Whether the browser has suspended the audio by itself. */
-  get suspended() {
-    return this.#context !== null && this.#context.state !== "running";
+  const suspended = () => context !== null && context.state !== "running";
+
+  function show() {
+    if (!stream) return;
+    const [track] = stream.getAudioTracks();
+    if (pausing) on.state("paused");
+    else if (suspended()) on.state("paused", "The browser has paused the microphone. Press Resume to continue.");
+    else if (track.muted) on.state("paused", "The system has muted the microphone.");
+    else on.state("listening");
   }
 
-  #show() {
-    if (!this.#stream) return;
-    const [track] = this.#stream.getAudioTracks();
-    if (this.#pausing) this.#on.state("paused");
-    else if (this.suspended) this.#on.state("paused", "The browser has paused the microphone. Press Resume to continue.");
-    else if (track.muted) this.#on.state("paused", "The system has muted the microphone.");
-    else this.#on.state("listening");
-  }
-
-  #lost() {
-    this.close();
-    this.#on.state("error", "The microphone has been disconnected.");
+  function lost() {
+    close();
+    on.state("error", "The microphone has been disconnected.");
   }
 
   /** Release the device. */
-  close() {
-    release(this.#stream);
-    this.#context?.close();
-    this.#stream = this.#context = null;
-    this.#pausing = false;
-    this.#last = 0;
+  function close() {
+    release(stream);
+    context?.close();
+    stream = context = null;
+    pausing = false;
+    last = 0;
   }
+
+  return { open, pause, suspended, close };
 }
 
 function release(stream) {

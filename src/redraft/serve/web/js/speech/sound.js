@@ -3,52 +3,42 @@
 /** Maximum difference in seconds between sound and captions. */
 const DRIFT = 0.2;
 
-export class Sound {
-  #audio;
-  #now = () => 0;
+/**
+ * @param {HTMLAudioElement} audio the recording
+ * @param {HTMLInputElement} wanted checkbox that turns the sound on
+ */
+export function makeSound(audio, wanted) {
+  /** Returns the position in seconds; null when it is not played. */
+  let now = null;
 
-  /**
-   * @param {HTMLAudioElement} audio the recording
-   * @param {HTMLInputElement} wanted checkbox that turns the sound on
-   */
-  constructor(audio, wanted) {
-    this.#audio = audio;
-    const mute = () => {
-      audio.muted = !wanted.checked;
-      // A reloaded page may not play anything before a click.
-      if (wanted.checked && audio.dataset.playing) this.#start();
-    };
-    wanted.addEventListener("change", mute);
-    mute();
-  }
-
-  /**
-   * @param {() => number} now returns the position in seconds
-   * @param {number} speed how much faster than real time
-   */
-  play(now, speed) {
-    this.#now = now;
-    this.#audio.dataset.playing = "true";
-    this.#audio.playbackRate = this.#audio.defaultPlaybackRate = speed;
-    this.#start();
-  }
-
-  stop() {
-    delete this.#audio.dataset.playing;
-    this.#audio.pause();
-  }
-
-  async #start() {
-    this.#follow();
+  const follow = () => {
+    if (now && Math.abs(audio.currentTime - now()) > DRIFT) audio.currentTime = now();
+  };
+  const start = async () => {
+    follow();
     try {
-      await this.#audio.play();
-      this.#follow();
+      await audio.play();
+      follow();
     } catch {
       // Stopped before the start, not allowed before a click, or an unsupported format.
     }
-  }
-
-  #follow() {
-    if (Math.abs(this.#audio.currentTime - this.#now()) > DRIFT) this.#audio.currentTime = this.#now();
-  }
+  };
+  const mute = () => {
+    audio.muted = !wanted.checked;
+    if (wanted.checked && now) start(); // a reloaded page may not play anything before a click
+  };
+  wanted.addEventListener("change", mute);
+  mute();
+  return {
+    /** Play where `position` says, in seconds, and so much faster than real time. */
+    play(position, speed) {
+      now = position;
+      audio.playbackRate = audio.defaultPlaybackRate = speed;
+      start();
+    },
+    stop() {
+      now = null;
+      audio.pause();
+    },
+  };
 }
