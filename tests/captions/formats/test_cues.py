@@ -126,7 +126,23 @@ def test_profile_by_name() -> None:
 def test_start() -> None:
     for text, start in ("00:00:02.5", 2.5), ("10:00:00", 36_000), ("09:59:59.96", 35_999.96):
         assert profile(f"web,start={text}").start == start
-    for bad in ("", "-1", "2.5", "10:00:60", "1:2:3:4", "99:60:00", "24:00:00", "ten", "1e3", "nan", "10:00:00+01:00"):
+    for bad in (
+        "",
+        "-1",
+        "2.5",
+        "10",
+        "1000",
+        "10:00",
+        "T10:00:00",
+        "10:00:60",
+        "1:2:3:4",
+        "99:60:00",
+        "24:00:00",
+        "ten",
+        "1e3",
+        "nan",
+        "10:00:00+01:00",
+    ):
         with pytest.raises(OptionError, match="must have start as a time such as 10:00:00, not"):
             profile(f"web,start={bad}")
 

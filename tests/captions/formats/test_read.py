@@ -221,7 +221,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
             "language, start, type",
         ),
     ),
-    ("utterance null", line(utterance=None), ("utterance must be a non-empty string, not null",)),
+    ("utterance null", line(utterance=None), ("utterance must be a non-empty string or a whole number, not null",)),
     ("utterance empty", line(utterance=""), ("utterance must be", 'not ""')),
     ("utterance boolean", line(utterance=True), ("utterance must be", "not true")),
     ("utterance fraction", line(utterance=1.5), ("utterance must be", "not 1.5")),

@@ -122,7 +122,9 @@ def profile(text: str) -> Profile:
 
 
 def _seconds(text: str) -> float:
-    """Return a time of day in seconds."""
+    """Return a time of day in seconds.  Raises `ValueError` unless it is written in full: 00:10 could be two times."""
+    if text.count(":") != 2 or text.startswith("T"):
+        raise ValueError
     return (datetime.combine(date.min, time.fromisoformat(text)) - datetime.min).total_seconds()
 
 

@@ -301,8 +301,14 @@ Parsed = TypeVar("Parsed")
 
 _NAMES = *(each.name for each in fields(Update)), "type"
 _NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
-#: What `Update` does not have.
-_TYPE: dict[str, Field] = {"type": (lambda value: value == "update", '"update"')}
+#: What `Update` does not check itself.
+_UPDATE: dict[str, Field] = {
+    "type": (lambda value: value == "update", '"update"'),
+    "utterance": (
+        lambda value: is_whole(value) or (is_text(value) and value != ""),
+        "a non-empty string or a whole number",
+    ),
+}
 
 
 def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
@@ -386,11 +392,10 @@ def parse_update(found: Mapping[str, Any]) -> Update:
     for name in found:
         if name not in _NAMES:
             raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(_NAMES)}")
-    check_fields(found, _TYPE, _NEEDED, "an update")
+    check_fields(found, _UPDATE, _NEEDED, "an update")
     values = one_line(found)
     values.pop("type", None)
-    if is_whole(values["utterance"]):
-        values["utterance"] = str(values["utterance"])
+    values["utterance"] = str(values["utterance"])
     for name in ("time", "start"):
         if is_seconds(values.get(name)):
             values[name] = float(values[name])

@@ -273,6 +273,7 @@ class SessionAudio:
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], object] | None = None
         self._touched = monotonic()
+        self._first = True  # whether the next frame is the first after an `audio` message
         self._reported: set[str] = set()
 
     @property
@@ -287,7 +288,7 @@ class SessionAudio:
         try:
             if self._recognisers.settings.recogniser is None:
                 raise Refused("audio", NO_RECOGNISER)
-            self._touched = monotonic()
+            self._touched, self._first = monotonic(), True
             current = self._streams[0] if self.running else None
             if current is not None and current.name == wanted.stream and not current.ended:
                 if (lost := wanted.samples - current.received) > 0:
@@ -341,10 +342,10 @@ class SessionAudio:
             self._refuse_once(NO_STREAM)
         elif len(frame) % 2 or len(frame) > _LONGEST_FRAME:
             raise Refused("audio", BAD_FRAME)
-        elif not stream.process.audio.added and (kind := container(frame)):
+        elif self._first and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
-            self._touched = monotonic()
+            self._touched, self._first = monotonic(), False
             samples = len(frame) // 2
             self._recognisers.metrics.audio.inc(samples / RATE)
             behind = sum(each.behind for each in self._streams[1:] or [stream])
@@ -429,7 +430,8 @@ class SessionAudio:
             except Exception:
                 log.exception("a recogniser failed")
                 self._fail(FAILED)
-            self._over(stream)
+            finally:
+                self._over(stream)
             if len(self._streams) == 1:
                 break
             self._start()
