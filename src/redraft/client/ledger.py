@@ -109,7 +109,7 @@ class Control:
     def _decide(self, message: protocol.Control) -> None:
         self._wake()
         about = protocol.subject_of(message)
-        number = 1 + _number(self._decisions.get(about))
+        number = min(1 + _number(self._decisions.get(about)), protocol.MOST_DECISIONS)
         made = message.model_copy(update={"decision": number})
         for kept in (self._decisions, self._news):
             kept.pop(about, None)  # in order: what was hidden before a release must be hidden before it

@@ -265,7 +265,7 @@ Decision: TypeAlias = Annotated[int, Field(ge=1, le=MOST_DECISIONS, description=
 
 
 class Pause(Message):
-    """Hold captions back from viewers, or release them; reported to them.  The owner sees all of them."""
+    """Hold captions back from viewers, or release them; reported to all.  The owner sees all of them."""
 
     type: Literal["pause"] = "pause"
     paused: bool = True
@@ -273,7 +273,7 @@ class Pause(Message):
 
 
 class Hide(Message):
-    """Hide captions of an utterance from viewers and the transcript, or show them again; reported, by language."""
+    """Hide captions of an utterance from viewers and the transcript, or show them again; reported by language."""
 
     type: Literal["hide"] = "hide"
     utterance: Utterance

@@ -425,7 +425,7 @@ class LiveSession:
         """Close everything: the session has been forgotten, and only its captions are kept."""
         self._drop_work()
         self.release()
-        self.engine, self.lanes = None, {}
+        self.engine, self.lanes, self.heard, self.spoken = None, {}, None, None
         self.stream.close()
         if not self.transcript.closed:
             self.transcript.close()

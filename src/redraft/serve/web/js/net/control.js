@@ -34,7 +34,8 @@ export class Control {
 
   /** Adopt a decision of another program, which the server reports, if it is later than ours. */
   reported(message) {
-    if (message.decision > (this.#known[subjectOf(message)]?.decision ?? 0)) this.#keep(message);
+    const { type, utterance, language, speaker, name, hidden, paused, text, decision } = message; // a later server may send more
+    if (decision > (this.#known[subjectOf(message)]?.decision ?? 0)) this.#keep({ type, utterance, language, speaker, name, hidden, paused, text, decision });
   }
 
   /** Keep a decision as the last one: what was hidden before captions were released must be hidden before that. */
