@@ -61,7 +61,7 @@ class Translator:
 
     Args:
         backend: a loaded model with enough free slots.
-        to: target languages, as BCP 47 tags or English names; captions in the one that is spoken are the source.
+        to: target languages, as BCP 47 tags or English names.
         method: decoding method, or its name.
         options: options of the method by name.
         style: prompt style.
@@ -282,7 +282,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language, context: in
     def encoder(tag: str) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
         """Return what makes the prompts of a language."""
         source = parse_language(tag, "source language")
-        if source.canonical == target.canonical or (len(style.sources) != 1 and closest(source, [target])):
+        if len(style.sources) != 1 and closest(source, [target]):
             return lambda text, earlier: Prompt()
         if isinstance(backend, MakesPrompts):
             return lambda text, earlier: backend.encoder_prompt(text, source, target)

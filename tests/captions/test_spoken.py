@@ -111,18 +111,6 @@ def test_each_sentence_is_shown_as_it_is_in_its_own_language() -> None:
     assert own == ["en", "de"]
 
 
-def test_the_only_language_that_is_spoken_is_shown_as_it_is() -> None:
-    model = MODEL()
-    with Translator(model, ["English"], style=Style("en", template="tower")) as translator:
-        found = [event for update in TALK[:2] for event in translator.translate(update)]
-    captions = [event for event in found if isinstance(event, Caption)]
-    assert [(each.text, each.unstable, each.final) for each in captions] == [
-        ("we see", "", False),
-        ("we see the house.", "", True),
-    ]
-    assert len(found) == 2 and not model.requests
-
-
 def test_a_sentence_is_translated_as_if_only_its_language_was_spoken() -> None:
     texts = []
     for also_spoken in (["en"], []):

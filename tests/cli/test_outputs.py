@@ -31,12 +31,6 @@ def test_pipe_without_waiting() -> None:
         assert output.read().splitlines()[-1] == b"final\tde\tIch habe einen Hund."
 
 
-def test_the_language_that_is_spoken_is_among_the_captions() -> None:
-    command = [*COMMAND, "--to", "en"]
-    done = subprocess.run(command, input=b"I have a dog.\n\n", capture_output=True, check=True, timeout=200)
-    assert done.stdout.splitlines()[-2:] == [b"final\tde\tIch habe einen Hund.", b"final\ten\tI have a dog."]
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_messages_that_cannot_be_written() -> None:
     with Path("/dev/full").open("wb") as full:

@@ -140,13 +140,13 @@ class Rig:
         )
         self.scheduler.load = Load(1.0, lambda: CURVE)
 
-    def lanes(self, *targets: str, source: str = "en", method: str = "ssbd", **options: Value) -> list[Lane]:
+    def lanes(self, *targets: str, method: str = "ssbd", **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""
         biases = {"ssbd": ["beta"], "redraft": ["beta", "hidden_beta"]}
         zero: dict[str, Value] = dict.fromkeys(biases.get(method, []), 0.0)
         values = {**zero, **options}
         made: dict[str, Lane] = {}
-        wanted = Wanted(targets=targets or ("de",), source_language=source, method=method, options=values)
+        wanted = Wanted(targets=targets or ("de",), method=method, options=values)
         lanes = [
             Lane(each, lambda answer: self.answers.append((made[answer.language], answer)))
             for each in self.service.translations(wanted)
@@ -174,12 +174,10 @@ class Rig:
         return [event for event in events if isinstance(event, Caption)]
 
 
-def alone(
-    seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar", source: str = "en"
-) -> list[Caption]:
+def alone(seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar") -> list[Caption]:
     """The captions that a stream gets when nobody else is there."""
     model = CachedModel(seed)
-    (lane,) = Rig(model).lanes(target, source=source, method=method)
+    (lane,) = Rig(model).lanes(target, method=method)
     slot, shown = model.open_slot(), []
     for update in updates:
         events, lane.state = run(lane.translation.translate(lane.state, update), model, slot)

@@ -22,8 +22,8 @@ def finals(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [(each["utterance"], each["language"], each["text"]) for each in messages if each["type"] == "final"]
 
 
-def expected(text: str, target: str = "de", source: str = "en") -> str:
-    return alone(1, [Update("1", 0, text, True)], target, source=source)[0].text
+def expected(text: str, target: str = "de") -> str:
+    return alone(1, [Update("1", 0, text, True)], target)[0].text
 
 
 def hidden_in(session: LiveSession) -> set[Key]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from redraft.captions.events import Caption, Event, Failure, as_object
@@ -16,6 +16,10 @@ from redraft.captions.formats.read import printable
 
 if TYPE_CHECKING:
     from redraft.captions.formats.cues import Profile
+
+
+#: Number of the newest utterances whose sources are not written again.
+MOST_SPOKEN = 256
 
 
 class Writer:
@@ -120,6 +124,28 @@ class JsonlWriter(Writer):
     def write(self, event: Event) -> None:
         """Write the event."""
         put(self._out, json.dumps(as_object(event), ensure_ascii=False) + "\n")
+
+
+class SpokenWriter(Writer):
+    """Adds what was spoken to the captions, as captions in its language: each new source, before its translations."""
+
+    def __init__(self, writer: Writer, language: str) -> None:
+        self.writer: Writer = writer
+        self._language = language
+        #: Utterance -> whether its newest source was final, and its `seq`.
+        self._newest: dict[str, tuple[bool, int]] = {}
+
+    def write(self, event: Event) -> None:
+        """Write what is new in the source of a caption, then the event."""
+        if isinstance(event, Caption) and event.source:
+            newest = event.final, event.seq
+            if newest > self._newest.get(event.utterance, (False, -1)):
+                self._newest[event.utterance] = newest
+                text, language = event.source, self._language
+                self.writer.write(replace(event, language=language, text=text, unstable="", source="", cut=False))
+            while len(self._newest) > MOST_SPOKEN:
+                del self._newest[next(iter(self._newest))]
+        self.writer.write(event)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
 
         access = {name: chosen[name] for name in ("key", "room", "take_over")}
         method = method if common.given() & {"method", "option"} else {}  # else, the server chooses
-        remote = CommandClient(server, shown, style=style, **access, **method)
+        remote = CommandClient(server, languages, style=style, **access, **method)
         remote.news = watch.news
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
@@ -174,15 +174,17 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
             from redraft.translator import Translator
 
             more = {name: chosen[name] for name in ("draft_model", "engine")}
-            made = Translator.open(chosen["model"], to=shown, style=style, **method, **more)
+            made = Translator.open(chosen["model"], to=languages, style=style, **method, **more)
             # Updates are skipped where they are read, so that what is behind can be measured there.
             translator = AsyncTranslator(stack.enter_context(made), ahead=0)
             if "model" not in common.given():
                 introduce(chosen["model"])
         stack.enter_context(ending.by_signals())
-        backlog = stack.enter_context(accounted(items, ending, shown, timed=output in ("srt", "vtt")))
+        backlog = stack.enter_context(accounted(items, ending, languages, timed=output in ("srt", "vtt")))
         audience = remote.control if remote else None
-        opening = stream.writer(output, shown, chosen["reading"], pushed, audience, live=ending.live, profile=profile)
+        opening = stream.writer(
+            output, shown, chosen["reading"], pushed, audience, spoken=spoken, live=ending.live, profile=profile
+        )
         writer = stack.enter_context(opening)
         if remote:
             ending.when_asked(remote.hurry)
@@ -190,8 +192,7 @@ def caption(opened: Opened, watch: Watch | None = None, **chosen: Any) -> None:
 
         def seen(event: Event) -> None:
             backlog.written(event)
-            if spoken is None or event.language != spoken:  # what is spoken needs no model, so it is never late
-                watch.check(event, backlog.age if backlog.live and not (remote or ending.asked) else 0.0)
+            watch.check(event, backlog.age if backlog.live and not (remote or ending.asked) else 0.0)
 
         whole = Driver(translator, writer, seen, ending, viewers=remote is not None).run(backlog)
     if ending.signal is not None and not ending.endless:

@@ -23,7 +23,7 @@ from redraft.captions.formats.read import (
     read_text,
 )
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import Output, Writer, open_writer
+from redraft.captions.formats.write import Output, SpokenWriter, Writer, open_writer
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.options import is_file
 from redraft.errors import InputError
@@ -208,6 +208,7 @@ def writer(
     push: Sequence[tuple[str, CaptionService]] = (),
     audience: Audience | None = None,
     *,
+    spoken: str | None = None,
     live: bool = False,
     profile: Profile = PROFILES["web"],
 ) -> Iterator[Writer]:
@@ -219,6 +220,7 @@ def writer(
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
         audience: what may be sent there.
+        spoken: the language that is spoken, if it is one of them.
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
     """
@@ -227,6 +229,8 @@ def writer(
         pushing.append(made := PushWriter(made, service, language, audience, lines=width is not None))
     if width is not None:
         made = RowsWriter(made, width, live=live, named=form != "jsonl")
+    if spoken is not None:
+        made = SpokenWriter(made, spoken)
     try:
         yield made
     except KeyboardInterrupt:
