@@ -312,9 +312,8 @@ class Lane(Work):
         If it leaves an utterance of which not all is shown, that comes first, by itself: neither is lost if the other
         fails.
         """
-        for sentence in self._earlier:
-            self.state = self.translation.remember(self.state, *sentence)
-        self._earlier.clear()
+        while self._earlier:
+            self.state = self.translation.remember(self.state, *self._earlier.pop(0))
         waiting, translation, state = next(iter(self._waiting.values())), self.translation, self.state
         if not waiting.rest and (left := state.left_by(waiting.update)):
             waiting = Waiting(left, waiting.since, rest=True, late=True)

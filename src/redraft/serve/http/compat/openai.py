@@ -189,7 +189,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
         """List the model, and if it only translates, a name for each target language."""
         hub.admission.owner(bearer(request))
         name, targets = hub.offer.model, hub.offer.target_languages if model is None else ()
-        names = [name, *(f"{name}/{target}" for target in targets if target != SOURCE)]
+        names = [name, *(f"{name}/{target}" for target in targets)]
         listed = [{"id": each, "object": "model", "created": 0, "owned_by": "redraft"} for each in names]
         return JSONResponse({"object": "list", "data": listed})
 
@@ -221,8 +221,6 @@ async def _translated(request: Request, hub: Hub, model: str, turns: Sequence[tu
             example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
             raise Refused("option", ONLY_TRANSLATES.format(example=example), "model")
     target = language_of(name, "the target language").canonical
-    if target == SOURCE:
-        raise Refused("option", "the text is taken to be English, so it cannot be translated into English", "model")
     (found,) = await translated(hub, request, target, SOURCE, [text])
     return found
 
