@@ -425,6 +425,7 @@ def test_third_signal() -> None:
 import time
 from redraft.cli.shared.ending import Ending
 with Ending() as ending, ending.by_signals():
+    ending.stop = lambda: print("asked", flush=True)
     print("ready", flush=True)
     while True:
         try:
@@ -437,6 +438,7 @@ with Ending() as ending, ending.by_signals():
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "asked\n"
         time.sleep(2 * deadlines.TOGETHER)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"

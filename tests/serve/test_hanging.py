@@ -42,7 +42,7 @@ from tests.serve.fakes import CachedModel
 settings = ServeSettings(port=0, methods=("ar",))
 engines = [{TARGET: CachedModel(1, broken=lambda _: threading.Event().wait())}]
 run.open_hub = lambda settings: make_hub(settings, Service(engines[0], settings), engines)
-run.log.info = lambda text, *about: "listening" in text and print(*about, flush=True)
+run.log.info = lambda text, *about: print(*about or [text], flush=True)
 run.serve(settings)
 """
 
@@ -205,6 +205,7 @@ def test_second_signal() -> None:
             socket.start()
             say(socket, "we saw")
             process.send_signal(signal.SIGHUP)
+            assert "stopping" in process.stdout.readline()
             time.sleep(2 * deadlines.TOGETHER)
             assert process.poll() is None  # it drains
             began = time.monotonic()
