@@ -422,16 +422,16 @@ def test_nothing_recognised() -> None:
 def test_third_signal() -> None:
     """The second one is not enough for a call that never returns; the third one ends the process."""
     code = """
-import time
+import os, time
 from redraft.cli.shared.ending import Ending
 with Ending() as ending, ending.by_signals():
-    ending.stop = lambda: print("asked", flush=True)
-    print("ready", flush=True)
+    ending.stop = lambda: os.write(1, b"asked\\n")  # a signal may come while "ready" is being written
+    os.write(1, b"ready\\n")
     while True:
         try:
             time.sleep(60)
         except KeyboardInterrupt:
-            print("interrupted", flush=True)
+            os.write(1, b"interrupted\\n")
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
