@@ -14,8 +14,8 @@ HEARTBEAT = 5.0
 FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
 #: The head of a request, and its body, must arrive within so long.
 REQUEST = 30.0
-#: The closing of a connection.
-GOODBYE = 1.0
+#: The closing of a connection; and of all, after what is queued for them, by a server that stops.
+GOODBYE, FAREWELL = 1.0, 2.0
 #: A client is pinged this often; one that answers to nothing for twice as long is dropped.
 PING = 20.0
 #: A server must accept a connection, and must answer `start`, for which it may wait for `COMMAND`, and for Redis. Pages

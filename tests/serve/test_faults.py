@@ -14,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines, protocol
+from redraft.serve.sessions.broadcast import Outbox
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, running
 from tests.serve.talking import all_given_back, expected, finals, say
@@ -145,6 +146,24 @@ def test_drain() -> None:
             with suppress(ConnectionClosed):  # that connection had not started yet
                 assert late.start()["code"] == "draining"
         eventually(lambda: server.server.should_exit)
+
+
+def test_drain_sends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The web server cuts connections when it ends, also while a slow reader is sent the last caption."""
+    get = Outbox.get
+
+    async def slowly(outbox: Outbox) -> protocol.Frame | None:
+        message = await get(outbox)
+        await asyncio.sleep(0.3)
+        return message
+
+    monkeypatch.setattr(Outbox, "get", slowly)
+    with running() as server, server.socket() as socket:
+        socket.start()
+        say(socket, "we saw her duck")
+        until = [socket.hear() for _ in range(2)]
+        server.call(server.server.stop)
+        assert finals([*until, *socket.until("error")]) == [("1", "de", expected("we saw her duck"))]
 
 
 def test_connect_while_draining(monkeypatch: pytest.MonkeyPatch) -> None:

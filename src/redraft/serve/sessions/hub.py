@@ -279,3 +279,7 @@ class Hub:
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         self.fanout.drain()
+        # The web server is about to cut connections, whatever is queued for them.
+        until, sending = time.monotonic() + deadlines.FAREWELL, [each.broadcast for each in self.sessions.values()]
+        while time.monotonic() < until and (self.rooms.watched or any(each.owner or each.viewers for each in sending)):
+            await asyncio.sleep(0.02)

@@ -270,6 +270,11 @@ class Rooms:
             for viewer in room.viewers:
                 viewer.close(code, reason)
 
+    @property
+    def watched(self) -> bool:
+        """Whether viewers are connected."""
+        return any(room.viewers for room in self._rooms.values())
+
     def find(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         if not re.fullmatch(ROOM_NAME, name):
