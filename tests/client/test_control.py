@@ -12,7 +12,7 @@ import pytest
 from redraft import protocol
 from redraft.captions.events import Caption, Update
 from redraft.client import Client, ServerError
-from redraft.client.ledger import Control
+from redraft.client.control import Control
 from redraft.errors import InputError, OptionError
 from tests.client.lines import EXACT, QUICK, line, run
 from tests.serve.servers import Running, running

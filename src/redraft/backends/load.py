@@ -128,7 +128,7 @@ def on_transformers(name: str) -> bool:
 
 
 def gguf_file(name: str) -> Path:
-    """Return the file of a model for llama.cpp; raise `ModelError` if there is none, or it is for transformers."""
+    """Return the file of a model for llama.cpp; raise `ModelError` if it does not exist or is for transformers."""
     if on_transformers(name):
         raise ModelError(f"model {name!r} is for transformers, but one for llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}")
     return resolve(name)

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosedOK, WebSocketException
 from redraft import deadlines, protocol
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
-from redraft.client.ledger import Control, Key
+from redraft.client.control import Control, Key
 from redraft.client.wire import (
     ServerError,
     address,
@@ -107,7 +107,7 @@ class Client:
         #: Utterance -> its newest unanswered update, and those of them that have not been sent on this connection.
         self._open: dict[str, protocol.UpdateMessage] = {}
         self._unsent: dict[str, protocol.UpdateMessage] = {}
-        #: Final captions, or None where there is none.
+        #: What ended each utterance in a language: its final caption, or None if that failed.
         self._ends: dict[Key, protocol.Final | None] = {}
         self.control = Control(self._targets, self._wake, lambda key: self._ends.get(key) is not None)
         self._ending = self._done = self._over = False

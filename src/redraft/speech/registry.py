@@ -191,7 +191,7 @@ def punctuator(folder: str) -> Callable[[str], str]:
 
 
 def punctuated(recogniser: Recogniser, folder: str | None) -> Recogniser:
-    """Return a recogniser whose hypotheses a model punctuates (`punctuator`), unless it is None.
+    """Return a recogniser with the punctuation of the model in ``folder`` (`punctuator`), or as it is if that is None.
 
     A final full stop is added only at the end of the utterance.
     """

@@ -53,7 +53,7 @@ _URL = re.compile(r"[!-~]+")
 
 
 class Audience(Protocol):
-    """What the audience may see, for example `redraft.client.ledger.Control`."""
+    """What the audience may see, for example `redraft.client.control.Control`."""
 
     @property
     def paused(self) -> bool:
