@@ -242,5 +242,5 @@ def test_status_of_stopped_server(
 
 def test_recogniser_without_name() -> None:
     parsed = serve.make_context("serve", ["--recogniser", "--port", "0"]).params
-    assert (parsed["recogniser"], parsed["port"]) == ("auto", "0")
+    assert (parsed["recogniser"], parsed["port"]) == ("auto", 0)
     assert serve.make_context("serve", ["--recogniser", "whisper:base"]).params["recogniser"] == "whisper:base"

@@ -30,9 +30,12 @@ LIST = "NAME[,NAME...]"
 
 
 def setting(name: str, metavar: str | None = None, *names: str, **more: Any) -> Callable[[Any], Any]:
-    """Return the option of a setting, which checks it; without a default, environment and file can set it, too."""
+    """Return the option of a setting, with its bounds; without a default, environment and file can set it, too."""
     field = ServeSettings.model_fields[name]
     words = field.description or ""
+    if field.annotation is int:
+        low, high = (getattr(bound, kind) for bound, kind in zip(field.metadata, ("ge", "le"), strict=True))
+        more["type"] = common.Whole(low, high)
     return click.option(
         *(names or (f"--{name.replace('_', '-')}",)),
         name,
